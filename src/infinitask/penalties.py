@@ -5,10 +5,10 @@ the solvers see of it.
 
 * :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel.
 * :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
-* :class:`SumPenalty`: a weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
+* A weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
-:mod:`infinitask.losses`. It has two smooth forms, and :func:`noncrossing_penalty` makes one of the three:
+:mod:`infinitask.losses`. It has two smooth forms:
 
 ===================  ==============  =====  ==========
 penalty              u lives in      ε      q for u > 0
@@ -29,21 +29,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import choice, number, positive_numbers
+from infinitask._base.validation import choice, number
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss
 from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.measures import Quadrature
 
-__all__ = [
-    "IntegratedRidge",
-    "NonCrossing",
-    "Penalty",
-    "Ridge",
-    "SumPenalty",
-    "noncrossing_penalty",
-]
+__all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
 
 NODE_ERROR = 1e-9
 """The integrated ridge leaves h free at every node if ψ reproduces the values at the nodes to this accuracy, relative
@@ -100,7 +93,7 @@ class Penalty(BaseEstimator, ABC):
 
 def _parts(penalty: Penalty) -> tuple[list[Penalty], list[float]]:
     """The penalties of a sum and their weights; a single one is a sum of itself."""
-    return penalty.terms() if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
+    return (penalty.penalties, penalty.weights) if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
 
 
 class Ridge(Penalty):
@@ -185,8 +178,8 @@ class SumPenalty(Penalty):
     ----------
     penalties : list of Penalty
         At least one of them a :class:`Ridge`.
-    weights : list of float or None
-        a_k, positive; None: 1 for each.
+    weights : list of float
+        a_k, positive.
 
     Examples
     --------
@@ -194,29 +187,14 @@ class SumPenalty(Penalty):
     SumPenalty(penalties=[Ridge(), IntegratedRidge()], weights=[1.0, 2.0])
     """
 
-    def __init__(self, penalties: Any, weights: Any = None) -> None:
+    def __init__(self, penalties: list[Penalty], weights: list[float]) -> None:
         self.penalties = penalties
         self.weights = weights
 
     @property
     def sees_nodes_only(self) -> bool:  # type: ignore[override]
         """Whether all of them do."""
-        return all(penalty.sees_nodes_only for penalty in self.terms()[0])
-
-    def terms(self) -> tuple[list[Penalty], list[float]]:
-        """The penalties and their weights, checked."""
-        given = self.penalties
-        if not isinstance(given, (list, tuple)) or not given or not all(isinstance(p, Penalty) for p in given):
-            raise ValueError(
-                f"SumPenalty was given penalties={given!r}; it must be a list of penalties, such as "
-                "[Ridge(), IntegratedRidge()]."
-            )
-        weights = np.ones(len(given)) if self.weights is None else positive_numbers("weights", self.weights)
-        if weights.size != len(given):
-            raise ValueError(
-                f"SumPenalty was given {weights.size} weights for {len(given)} penalties; give one for each."
-            )
-        return list(given), weights.tolist()
+        return all(penalty.sees_nodes_only for penalty in self.penalties)
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
         """ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""
@@ -231,8 +209,7 @@ class SumPenalty(Penalty):
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
         """Σ_k a_k M_k."""
-        penalties, weights = self.terms()
-        parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(penalties, weights, strict=True)]
+        parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(self.penalties, self.weights, strict=True)]
         return np.asarray(sum(parts))
 
 

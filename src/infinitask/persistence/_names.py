@@ -25,7 +25,7 @@ OWN_CLASSES = {
         (
             *("infinitask.estimators", "infinitask.field", "infinitask.integrations", "infinitask.measures"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.measures._spaces", "infinitask.penalties", "infinitask.predictive", "infinitask.tuning"),
+            *("infinitask.measures._spaces", "infinitask.predictive", "infinitask.tuning"),
         ),
         ALL,
     ),
@@ -43,6 +43,7 @@ OWN_CLASSES = {
     "infinitask.metrics._level_sets": "MassVolumeCurve",
     "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
     "infinitask.objective": "Smoothing",
+    "infinitask.penalties": f"{ALL} SumPenalty",
     "infinitask.pipelines": f"{ALL} TaskPipeline",
     "infinitask.pipelines._table_step": "TableEncoder",
     "infinitask.solvers": "Reason Solution Start",
