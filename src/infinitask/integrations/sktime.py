@@ -141,11 +141,11 @@ class InfiniteQuantileForecaster(BaseForecaster):
         self.window_, self._scales, self._steps = window, scales, steps
 
     def _predict(self, fh: Any, X: Any) -> Any:
-        index, values = self._quantiles(fh, X, [0.5])
-        return pd.Series(values[:, 0], index=index, name=self._seen_y.name)
+        return self._predict_quantiles(fh, X, [0.5]).iloc[:, 0].rename(self._seen_y.name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: Any) -> Any:
-        index, values = self._quantiles(fh, X, list(alpha))
+        index, reference, inputs = self._asked(fh, X)
+        values = reference[:, None] + self.estimator_.predict(inputs, quantiles=list(alpha))
         columns = pd.MultiIndex.from_product([self._get_varnames(), list(alpha)])
         return pd.DataFrame(values, index=index, columns=columns)
 
@@ -169,11 +169,6 @@ class InfiniteQuantileForecaster(BaseForecaster):
             levels = np.arange(1, 100) / 100.0
             curves = np.sort(self.estimator_.predict(inputs, quantiles=levels), axis=1)
         return index, QuantileDistribution(levels, reference[:, None] + curves)
-
-    def _quantiles(self, fh: Any, X: Any, levels: list[float]) -> tuple[Any, HostArray]:
-        """The index of the forecasts, and quantiles (steps, levels)."""
-        index, reference, inputs = self._asked(fh, X)
-        return index, reference[:, None] + self.estimator_.predict(inputs, quantiles=levels)
 
     def _asked(self, fh: Any, X: Any) -> tuple[Any, HostArray, HostArray]:
         """The index of the forecasts, what they are counted from, and the features of the model."""

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import ClassifierMixin, OutlierMixin
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import LARGEST, SUPPORT_SLACK
 from infinitask.calibration._levels import Levels, _quartile_levels
-from infinitask.estimators import (
-    InfiniteExpectileRegressor,
-    InfiniteFunctionRegressor,
-    InfiniteKernelRidge,
-    InfiniteSVR,
-    InfiniteTaskEstimator,
-)
-from infinitask.estimators._decisions import CostSensitiveEstimator
-from infinitask.estimators.one_class import _LevelSetEstimator
-from infinitask.estimators.quantile import _QuantileEstimator
+from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
 from infinitask.integrations.onnx._kernels import same_task
@@ -33,27 +26,13 @@ class Question(NamedTuple):
 
     method: str
     tasks: str
-    open_ends: bool = False
-    """Whether the ends of the loss's domain are no tasks."""
-
-
-QUESTIONS: dict[type[Any], Question] = {
-    _QuantileEstimator: Question("predict", "quantiles", open_ends=True),
-    InfiniteExpectileRegressor: Question("predict", "expectiles", open_ends=True),
-    InfiniteSVR: Question("predict", "epsilon"),
-    InfiniteKernelRidge: Question("predict", "log_alpha"),
-    InfiniteTaskEstimator: Question("predict", "theta"),
-    InfiniteFunctionRegressor: Question("predict", "theta"),
-    CostSensitiveEstimator: Question("decision_function", "theta"),
-    _LevelSetEstimator: Question("decision_function", "nu"),
-    Bare: Question("field_", "theta"),
-}
 
 
 def question(model: Any) -> Question:
-    """What is asked of a model of this kind; an error for one that is not known here."""
-    found = next((QUESTIONS[cls] for cls in type(model).__mro__ if cls in QUESTIONS), None)
-    if found is None:
+    """What is asked of a model: decisions of classifiers and of level sets, predictions of others."""
+    if isinstance(model, Bare):
+        return Question("field_", "theta")
+    if not isinstance(model, BaseInfiniteTask):
         hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
         raise TypeError(
             f"{type(model).__name__} has no ONNX graph; the models of infinitask for quantiles, expectiles, costs, "
@@ -66,7 +45,8 @@ def question(model: Any) -> Question:
             f"{type(model).__name__} was fitted to {len(classes)} classes; the ONNX graph of a decision has two. "
             "Export one model of two classes after the other."
         )
-    return found
+    method = "decision_function" if isinstance(model, (ClassifierMixin, OutlierMixin)) else "predict"
+    return Question(method, list(signature(getattr(model, method)).parameters)[1])
 
 
 def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
@@ -92,7 +72,7 @@ def _allowed(model: Any, theta: Tensor, asked: Question) -> Tensor:
     bounds = np.abs(np.concatenate([low, high]))
     slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0, keepdims=True)
     inside = (theta >= low - slack) & (theta <= high + slack)
-    if asked.open_ends:
+    if asked.tasks in ("quantiles", "expectiles"):  # the ends of their domain are none
         (first,), (last,) = model.recipe_.loss.box(1)
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
@@ -170,7 +150,7 @@ def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) ->
 
 
 def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    if isinstance(model, _LevelSetEstimator):
+    if isinstance(model, OutlierMixin):
         return _level_sets(model, X, theta)
     values = _plain(model.field_, X, theta)
     return values + _shift(model, theta) if hasattr(model, "shift_") else values
