@@ -20,6 +20,8 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -179,22 +181,23 @@ def _load_pyfunc(path: str) -> _Asked:
     return _Asked(load(path))
 
 
+@dataclass(frozen=True)
 class _Asked:
     """A model as the function of rows and parameters that MLflow serves."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """The answer of the method that ``params`` name, for the tasks in it."""
         known = _methods(self.model)
+        defaults = {name: default for tasks in known.values() for name, default in tasks.items()}
         given = {name: value for name, value in (params or {}).items() if value is not None and np.size(value) > 0}
         method = str(given.pop("method", ""))
-        unknown = set(given) - {task for tasks in known.values() for task in tasks}
+        unknown = set(given) - set(defaults)
         if unknown:
             raise ValueError(
                 f"params have {', '.join(map(repr, sorted(unknown)))}; this model takes 'method' and "
-                f"{', '.join(sorted({repr(task) for tasks in known.values() for task in tasks})) or 'no task'}."
+                f"{', '.join(map(repr, sorted(defaults))) or 'no task'}."
             )
         if not method:
             method = next((name for name, tasks in known.items() if set(given) <= set(tasks)), "predict")
@@ -202,8 +205,7 @@ class _Asked:
             raise ValueError(f"method={method!r} was given; this model answers {', '.join(map(repr, known))}.")
         tasks = {name: value for name, value in given.items() if name in known[method]}
         for name in set(given) - set(tasks):
-            default = next(others[name] for others in known.values() if name in others)
-            if not np.array_equal(np.ravel(given[name]), np.ravel(default)):  # a signature may fill in defaults
+            if not np.array_equal(np.ravel(given[name]), np.ravel(defaults[name])):  # a signature may fill in defaults
                 raise ValueError(
                     f"params have {name!r} for {method}, which takes {', '.join(map(repr, known[method])) or 'no task'}"
                     f"; leave it out, or name the method that takes it."
@@ -250,11 +252,10 @@ def _signature(model: Any, example: Any) -> Any:
     from mlflow.models import ModelSignature, infer_signature
     from mlflow.types.schema import DataType, ParamSchema, ParamSpec
 
-    tasks = dict.fromkeys(name for tasks in _methods(model).values() for name in tasks)
     # an empty default is the model's own: a default with values could not be told from what was asked for
     specs = [ParamSpec("method", DataType.string, "")]
-    specs += [ParamSpec(name, DataType.double, [], shape=(-1,)) for name in tasks]
-    params = ParamSchema(specs)
+    tasks = dict.fromkeys(name for tasks in _methods(model).values() for name in tasks)
+    params = ParamSchema(specs + [ParamSpec(name, DataType.double, [], shape=(-1,)) for name in tasks])
     if example is None:
         return ModelSignature(params=params)
     found = infer_signature(example, _Asked(model).predict(example))
@@ -265,10 +266,8 @@ def _requirements(own: str) -> list[str]:
     found = [f"infinitask[mlflow]=={own}"]
     for name in LIBRARIES:
         if name.replace("scikit-learn", "sklearn") in sys.modules:
-            try:
+            with suppress(PackageNotFoundError):  # it is there and was not installed: nothing to ask for
                 found.append(f"{name}=={version(name)}")
-            except PackageNotFoundError:  # it is there and was not installed: nothing to ask for
-                continue
     return found
 
 

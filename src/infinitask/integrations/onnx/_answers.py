@@ -106,19 +106,14 @@ def _in_order(values: Tensor, count: int, *, increasing: bool = True) -> Tensor:
 
 
 def _along(curves: Tensor, levels: HostArray, theta: Tensor, *, increasing: bool = True) -> Tensor:
-    """Curves (n, k) at tasks (q,), linear between their levels: (n, q)."""
+    """Curves (n, k) at tasks (q, 1), linear between their levels: (n, q)."""
     if levels.size == 1:
-        return curves + (theta * 0.0).with_axis(0)
+        return curves + (theta * 0.0).T
     before, after, share = interpolated(theta, levels)
     share = share.at_least(0.0).at_most(1.0).with_axis(0)
     start, end = curves.take(before, axis=1), curves.take(after, axis=1)
     between = start + share * (end - start)
     return (share < 1.0).where(between.at_most(end) if increasing else between.at_least(end), end)
-
-
-def _as_list(theta: Tensor) -> Tensor:
-    """Tasks (q, 1) as (q,)."""
-    return theta.sum(axis=1)
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -130,23 +125,21 @@ def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
         curves = _in_order(_at_levels(field, X, at), at.size)
 
     def quantiles(tasks: Tensor) -> Tensor:
-        return _along(curves, at, tasks) if sorted_curves else _plain(field, X, tasks.with_axis(1))
+        return _along(curves, at, tasks) if sorted_curves else _plain(field, X, tasks)
 
-    if levels is not None:
-        return _calibrated(levels, quantiles, _as_list(theta))
-    return quantiles(_as_list(theta)) if sorted_curves else _plain(field, X, theta)
+    return quantiles(theta) if levels is None else _calibrated(levels, quantiles, theta)
 
 
 def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Quantiles at the levels that hold on held-out rows; straight lines beyond the outer ones."""
     table = levels._table
-    taken = piecewise_linear(theta.with_axis(1), [(table.levels, table.values[0])]).sum(axis=1)
+    taken = piecewise_linear(theta, [(table.levels, table.values[0])])
     inside = taken.at_least(float(levels.low)).at_most(float(levels.high))
     beyond = taken - inside
     excess = beyond.at_most(0.0) * float(levels.slopes[0]) + beyond.at_least(0.0) * float(levels.slopes[1])
-    quartiles = Q(theta.graph.constant(_quartile_levels(levels.low, levels.high)))
+    quartiles = Q(theta.graph.constant(_quartile_levels(levels.low, levels.high)[:, None]))
     spread = quartiles.take(np.array([1]), axis=1) - quartiles.take(np.array([0]), axis=1)
-    return Q(inside) + spread.at_least(float(levels.least_spread)) * excess.with_axis(0)
+    return Q(inside) + spread.at_least(float(levels.least_spread)) * excess.T
 
 
 def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
@@ -176,12 +169,12 @@ def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)
     low, high = model._ends()
-    fractions = _as_list(theta).at_least(low).at_most(high)
+    fractions = theta.at_least(low).at_most(high)
     values = _along(curves, levels, fractions, increasing=False)
     if levels.size == 1:
         return values
     # the sign is that of θ*(x) − ν, where interpolation may round to 0
-    inside = fractions.with_axis(0) <= _fall(curves, levels, low, high)
+    inside = _fall(curves, levels, low, high) >= fractions.T
     return inside.where(values.at_least(0.0), values.at_most(float(np.nextafter(0.0, -1.0))))
 
 

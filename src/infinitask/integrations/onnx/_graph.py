@@ -163,17 +163,17 @@ def total(parts: Iterable[Tensor]) -> Tensor:
 
 
 def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tensor]:
-    """Where tasks (q,) lie among ascending levels (k ≥ 2,): the level before, the one after, and the share between.
+    """Where tasks (q, 1) lie among ascending levels (k ≥ 2,): the level before, the one after, and the share between.
 
     Beyond the ends the share is less than 0 or more than 1.
     """
     last = levels.size - 1
-    after = (theta.graph.constant(levels[None, :]) < theta.with_axis(1)).count(axis=1)
+    after = (theta.graph.constant(levels[None, :]) < theta).count(axis=1)
     after = after.at_least(np.array([1])).at_most(np.array([last]))
     before = after - np.array([1])
     start = theta.graph.constant(levels).take(before, axis=0)
     width = theta.graph.constant(np.diff(levels)).take(before, axis=0)
-    return before, after, (theta - start) / width
+    return before, after, (theta.sum(axis=1) - start) / width
 
 
 def piecewise_linear(X: Tensor, curves: Sequence[tuple[HostArray, HostArray]]) -> Tensor:

@@ -61,10 +61,9 @@ def bias(field: Field, theta: Tensor) -> Tensor:
 
 def _of_nodes(nodes: HostArray, theta: Tensor) -> Tensor:
     """The functions that are 1 at one node, 0 at the others and linear between: (q, m)."""
-    task = theta.sum(axis=1)  # of one coordinate
     if nodes.size == 1:
         return theta * 0.0 + 1.0
-    before, after, share = interpolated(task, nodes)
+    before, after, share = interpolated(theta, nodes)
     places = np.arange(nodes.size)[None, :]
     at_start, at_end = (theta.graph("Equal", at.with_axis(1), places).real() for at in (before, after))
     share = share.with_axis(1)
