@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import make_moons
@@ -19,8 +18,7 @@ from infinitask.metrics import integrated_pinball_loss
 from infinitask.plotting import LIGHT, DecisionBoundaryDisplay, LevelSetDisplay, QuantileFanDisplay
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How large an example is: rows, nodes, tolerance of the fit, and points per axis of the figure."""
 
     n_train: int
@@ -30,8 +28,7 @@ class Size:
     grid: int
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """A fitted model, the seconds of its fit, its result on unseen data, and a function that draws it."""
 
     model: Any
@@ -41,8 +38,7 @@ class Result:
     """Draws into empty axes of matplotlib, with the given number of points per axis."""
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """An example that can be run: its names, its full size, and the function that fits it."""
 
     title: str
