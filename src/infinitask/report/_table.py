@@ -44,23 +44,19 @@ class Distinct:
     @classmethod
     def of(cls, cells: list[Any], order: list[Any] | None = None) -> Distinct:
         """Count the cells of a column, whose values may have an order of their own."""
-        seen: dict[Any, int] = {}
         nothing = object()
-        raw = np.array([seen.setdefault(nothing if is_missing(c) else c, len(seen)) for c in cells], dtype=np.intp)
-        values = list(seen)
-        known = [k for k, value in enumerate(values) if value is not nothing]
+        keys = [nothing if is_missing(cell) else cell for cell in cells]
+        known: list[Any] = [value for value in dict.fromkeys(keys) if value is not nothing]
         ranks = None if order is None else {value: rank for rank, value in enumerate(order)}
         try:
-            known.sort(key=lambda k: values[k] if ranks is None else ranks[values[k]])
+            known = sorted(known, key=lambda value: value if ranks is None else ranks[value])
         except TypeError:
-            known.sort(key=lambda k: str(values[k]))
-        places = known + [seen[key] for key in (nothing,) if key in seen]
-        rank = np.empty(len(places), dtype=np.intp)
-        rank[places] = np.arange(len(places))
-        codes = rank[raw]
+            known = sorted(known, key=str)
+        places = {value: place for place, value in enumerate(known)}
+        codes = np.array([places.get(key, len(known)) for key in keys], dtype=np.intp)
         _, first, counts = np.unique(codes, return_index=True, return_counts=True)
-        labels = ["" if values[k] is nothing else _label(values[k]) for k in places]
-        return cls(codes, first, counts, labels, len(known) if nothing in seen else -1)
+        labels = [*map(_label, known), *([""] if counts.size > len(known) else [])]
+        return cls(codes, first, counts, labels, len(known) if counts.size > len(known) else -1)
 
     def most_frequent(self, limit: int) -> HostArray:
         """Places of at most ``limit`` values, in order."""
@@ -102,15 +98,10 @@ class Table:
         """Column j as it is stored."""
         return self.X.iloc[:, j] if self.framed else self.X[:, j]
 
-    def values(self, j: int) -> list[Any]:
-        """Cells of a column as objects of Python; a category is the value it stands for."""
-        found: list[Any] = self.column(j).tolist()
-        return found
-
     def distinct(self, j: int) -> Distinct:
-        """The different values of column j."""
+        """The different values of column j; a category is the value it stands for."""
         categories = getattr(self.column(j).dtype, "categories", None)
-        return Distinct.of(self.values(j), None if categories is None else categories.tolist())
+        return Distinct.of(self.column(j).tolist(), None if categories is None else categories.tolist())
 
     def numbers(self, j: int) -> HostArray | None:
         """Column j as numbers, NaN where missing; None if it holds anything else, such as truth values."""
@@ -121,7 +112,7 @@ class Table:
             return np.asarray(plain, dtype=np.float64)
         if kind != "O" or hasattr(column.dtype, "categories"):
             return None
-        cells = [np.nan if is_missing(value) else value for value in self.values(j)]
+        cells = [np.nan if is_missing(value) else value for value in column.tolist()]
         whole = (int, float, np.integer, np.floating)
         if not all(isinstance(cell, whole) and not isinstance(cell, bool) for cell in cells):
             return None
