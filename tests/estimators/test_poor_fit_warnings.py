@@ -59,7 +59,7 @@ def test_a_decision_that_never_changes_warns() -> None:
 
 def test_equal_rows_that_fall_to_one_side_together_warn() -> None:
     X = np.random.default_rng(0).integers(0, 2, size=(200, 4)).astype(float)
-    with pytest.warns(UserWarning, match=r"the 200 rows are only 16 different ones, .*Add inputs"):
+    with pytest.warns(UserWarning, match=r"the 200 rows are only 16 different ones, .*Add features"):
         model = InfiniteOneClassSVM(alpha=1e-6).fit(X)
     outside = np.mean(model.predict(X, nu=[0.05, 0.2]) < 0, axis=0)
     assert np.max(np.abs(outside - [0.05, 0.2])) > 0.1

@@ -255,6 +255,7 @@ def named(value: Any) -> str:
 
 
 def kinked(name: str, found: str) -> Finding:
+    """The finding that a loss has a kink, and says that it has none."""
     return Finding(
         f"{name} says that it needs no smoothing, but {found}; a solver that trusts it gets stuck there. Leave out "
         "`smooth_scale`, or the method `smooth`: the kink is then smoothed at first, and not at the end.",
