@@ -13,13 +13,14 @@ from infinitask.estimators import _sources
 from infinitask.fitting import Fit
 from infinitask.fitting._defaults import shrinkage
 from infinitask.kernels import RBF, Scaled
-from infinitask.streaming import Blocks, _fit
+from infinitask.streaming import Blocks
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
     InfiniteQuantileRegressorCV,
     _self_tuned,
 )
+from tests.support.limits import large_from, sample_rows
 
 N, SAMPLE = 600, 150
 RANKED: dict[str, Any] = {"n_nodes": 6, "tol": 1e-2, "random_state": 0, "features": "nystroem", "rank": 30}
@@ -35,8 +36,7 @@ def data() -> Any:
 @pytest.fixture
 def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of rows of every fit in parts; samples are small."""
-    monkeypatch.setattr(_fit, "SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr(_fit, "SAMPLE_ROWS_PER_FEATURE", 1)
+    sample_rows(monkeypatch, SAMPLE)
     seen: list[int] = []
     fit = _sources.learn_stream
 
@@ -65,8 +65,7 @@ def test_plain_arrays_are_fitted_in_parts_where_the_plain_estimator_does(
     y = np.where(y > 0.0, "up", "down") if classes else y
     memory = model.fit(X, y).objective_
     assert visited == []
-    monkeypatch.setattr(_sources, "LARGE_ROWS", N)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", N * RANKED["rank"])
+    large_from(monkeypatch, N, N * RANKED["rank"])
     model.fit(X, y)
     assert visited == [N]
     assert "landmarks from a sample" in model.features_
@@ -76,8 +75,7 @@ def test_plain_arrays_are_fitted_in_parts_where_the_plain_estimator_does(
 
 
 def test_level_sets_in_parts_choose_in_memory(data: Any, visited: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sources, "LARGE_ROWS", N)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", N * RANKED["rank"])
+    large_from(monkeypatch, N, N * RANKED["rank"])
     InfiniteOneClassSVMCV(kernels=["rbf"], cv=2, alpha=0.1, **RANKED).fit(data[0])
     assert visited == [N]
 
