@@ -23,7 +23,7 @@ from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, Inf
 from infinitask._base.events import Event, Tried, listening
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.metrics import scorer
-from infinitask.tuning import OptunaSearch, _optuna_search
+from infinitask.tuning import OptunaSearch
 
 optuna = pytest.importorskip("optuna")
 sampler_module = pytest.importorskip("infinitask.tuning._sampler")
@@ -332,22 +332,22 @@ def test_a_storage_without_a_folder_is_refused(tmp_path: Path) -> None:
         search.fit(X, y)
 
 
-def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path) -> None:
     X, y = make_sine(30, random_state=0)
-    search = OptunaSearch(InfiniteQuantileRegressor(n_nodes=5), n_trials=4, cv=2, storage=tmp_path / "trials.log")
-    scores, calls = _optuna_search.out_of_fold, list[int]()
+    calls = list[int]()
 
-    def stopped(*arguments: Any, **options: Any) -> Any:
+    def stopped(model: Any, X: Any, y: Any) -> float:
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == 5:  # two folds each: in the third trial
             raise KeyboardInterrupt
-        return scores(*arguments, **options)
+        return float(model.score(X, y))
 
-    monkeypatch.setattr(_optuna_search, "out_of_fold", stopped)
+    model = InfiniteQuantileRegressor(n_nodes=5)
+    search = OptunaSearch(model, n_trials=4, cv=2, scoring=stopped, storage=tmp_path / "trials.log")
     with pytest.raises(KeyboardInterrupt, match=r"2 of 4 trials are kept in .*trials\.log: fit again to go on"):
         search.fit(X, y)
     assert len(search.fit(X, y).cv_results_["params"]) == 4
-    assert len(calls) == 5
+    assert len(calls) == 9
 
 
 def test_a_search_ends_when_its_time_is_up() -> None:
@@ -359,22 +359,20 @@ def test_a_search_ends_when_its_time_is_up() -> None:
         bowl(timeout=0)
 
 
-def test_an_interrupted_search_keeps_the_best_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_search_keeps_the_best_if_asked() -> None:
     whole = bowl(n_trials=3)
-    scores = Bowl.score
     calls: list[int] = []
 
-    def third_is_interrupted(self: Bowl, X: Any, y: Any) -> float:
+    def third_is_interrupted(model: Bowl, X: Any, y: Any) -> float:
         calls.append(1)
         if len(calls) == 5:  # two folds each: in the third trial
             raise KeyboardInterrupt
-        return scores(self, X, y)
+        return model.score(X, y)
 
-    monkeypatch.setattr(Bowl, "score", third_is_interrupted)
-    search = bowl(n_trials=3, on_interrupt="best")
+    search = bowl(n_trials=3, scoring=third_is_interrupted, on_interrupt="best")
     assert search.cv_results_["params"] == whole.cv_results_["params"][:2]
     assert search.best_score_ == max(whole.cv_results_["mean_test_score"][:2])
     assert search.predict(X).shape == (60,)
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
-        bowl(n_trials=3)
+        bowl(n_trials=3, scoring=third_is_interrupted)
