@@ -13,10 +13,10 @@ from infinitask.fitting._defaults import leave_one_out, resolved
 def test_data_know_how_many_rows_they_stand_for() -> None:
     X, y = np.array([[0.0], [1.0], [0.0], [0.0]]), np.array([1.0, 2.0, 1.0, 3.0])
     merged = Data.canonical(X, y)
-    assert merged.multiplicity.tolist() == [2.0, 1.0, 1.0]
-    assert Data.canonical(X[[0, 1, 3]], y[[0, 1, 3]], [2.0, 1.0, 1.0]).multiplicity.tolist() == [2.0, 1.0, 1.0]
-    assert Data.canonical(X, y, [0.5, 1.0, 0.25, 1.0]).multiplicity.tolist() == [2.0, 1.0, 1.0]
-    assert Data.canonical(X, y, [0.0, 1.0, 1.0, 1.0]).multiplicity.tolist() == [1.0, 1.0, 1.0]
+    assert merged.copies.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X[[0, 1, 3]], y[[0, 1, 3]], [2.0, 1.0, 1.0]).copies.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X, y, [0.5, 1.0, 0.25, 1.0]).copies.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X, y, [0.0, 1.0, 1.0, 1.0]).copies.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_one_of_equal_rows_is_left_out() -> None:
@@ -139,14 +139,14 @@ def test_rows_written_twice_are_not_interpolated() -> None:
 
 def test_copies_of_numbers_are_one_observation_and_cells_of_a_table_many() -> None:
     X, y = noisy(40)
-    assert np.all(Data.canonical(np.repeat(X, 3, axis=0), np.repeat(y, 3)).multiplicity == 1.0)
-    assert np.all(Data.canonical(np.vstack([X, X[:9]])).multiplicity == 1.0)
+    assert np.all(Data.canonical(np.repeat(X, 3, axis=0), np.repeat(y, 3)).copies == 1.0)
+    assert np.all(Data.canonical(np.vstack([X, X[:9]])).copies == 1.0)
     rng = np.random.default_rng(9)
     cells = rng.integers(0, 3, size=(200, 3)).astype(float)
-    assert np.sum(Data.canonical(cells).multiplicity) == 200.0
+    assert np.sum(Data.canonical(cells).copies) == 200.0
     # an input with many values, observed more than once at each: rows differ in y alone
     ages, sick = rng.integers(20, 80, size=(400, 1)).astype(float), rng.random(400) < 0.5
-    assert np.sum(Data.canonical(ages, sick.astype(float)).multiplicity) == 400.0
+    assert np.sum(Data.canonical(ages, sick.astype(float)).copies) == 400.0
 
 
 def test_level_sets_of_rows_written_twice_leave_out_as_many() -> None:

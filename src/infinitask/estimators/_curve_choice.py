@@ -67,7 +67,7 @@ def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float
     robust = not isinstance(recipe.loss, Squared)
     data = replace(data, y=_clipped(data.y, seen)) if robust else data
     kernels, gammas = _input_kernels(recipe, data), _task_gammas(recipe, design.nodes, seen)
-    free = float(np.median(np.sum(data.multiplicity[:, None] * seen, axis=0))) >= ENOUGH_VALUES
+    free = float(np.median(np.sum(data.copies[:, None] * seen, axis=0))) >= ENOUGH_VALUES
     if np.mean(seen) >= SEEN_FRACTION or float(np.mean(np.sum(seen, axis=1))) >= MANY_POINTS:
         held_out: CurveErrors = GridErrors(recipe, data, design)
         ratios: tuple[float | None, ...] = (None,) if free else BIAS_RATIOS[:1]

@@ -66,7 +66,7 @@ class CurveErrors(ABC):
     """Whether outliers are clipped, because the loss of the fit is less sensitive to them than the square."""
 
     def _take_rows(self, recipe: Recipe, data: Data, some: HostArray) -> None:
-        self.recipe, self.copies = recipe, data.multiplicity[some]
+        self.recipe, self.copies = recipe, data.copies[some]
         self.robust = not isinstance(recipe.loss, Squared)
         self.X = data.X[np.ix_(some, some)] if input_kernel(recipe.kernel).precomputed else data.X[some]
 
@@ -207,7 +207,7 @@ class ScatteredErrors(CurveErrors):
         assert data.y is not None
         assert data.share is not None
         more = spaced(data.weight.size, MAX_ROWS)  # than those whose errors are computed
-        self._leading = data.X[more], one_for_each_row(data.y, data.share)[more], data.multiplicity[more]
+        self._leading = data.X[more], one_for_each_row(data.y, data.share)[more], data.copies[more]
         counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_POINTS_OF_ROW)
         some = spaced(data.weight.size, max(2, int(MAX_ROWS / float(np.mean(counts)))))
         self._take_rows(recipe, data, some)

@@ -24,8 +24,8 @@ class Data:
     y : ndarray (n,), or (n, m) for a target of its own at every node, or None
     weight : ndarray (n,)
         Not negative, summing to one.
-    copies : ndarray (n,) or None
-        Number of observations that each row stands for; None: one. A leave-one-out error holds out one of them.
+    copies : ndarray (n,)
+        Number of observations that each row stands for, by default one. A leave-one-out error holds out one of them.
     share : ndarray (n, m) or None
         Weight of each of the targets (n, m), beside the weights of rows and nodes. A target of weight 0 is missing,
         and its value does not matter. None: 1 everywhere.
@@ -34,15 +34,12 @@ class Data:
     X: HostArray
     y: HostArray | None
     weight: HostArray
-    copies: HostArray | None = None
+    copies: HostArray = None  # type: ignore[assignment]  # becomes ones
     share: HostArray | None = None
 
-    @property
-    def multiplicity(self) -> HostArray:
-        """``copies`` as numbers, (n,)."""
-        return np.ones(self.weight.size) if self.copies is None else self.copies
-
     def __post_init__(self) -> None:
+        if self.copies is None:
+            object.__setattr__(self, "copies", np.ones(self.weight.size))
         if abs(float(np.sum(self.weight)) - 1.0) > 1e-6:
             raise ValueError(
                 f"Data were given weights that sum to {float(np.sum(self.weight)):g}; they must sum to one. "

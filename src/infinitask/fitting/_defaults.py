@@ -340,7 +340,7 @@ def some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArra
     y = one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
     weight = data.weight[some] / np.sum(data.weight[some])
     t = normal_scores(y) if task is None else task.scores(y)
-    return data.X[some], t[some], weight, data.multiplicity[some]
+    return data.X[some], t[some], weight, data.copies[some]
 
 
 def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:

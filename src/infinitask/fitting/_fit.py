@@ -164,7 +164,7 @@ def fitted(
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
-    counted = float(np.sum(data.multiplicity))
+    counted = float(np.sum(data.copies))
     return Fit(
         field,
         solution,

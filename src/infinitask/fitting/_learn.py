@@ -99,7 +99,7 @@ def _calibrated(fit: Fit, data: Data, *, sampled: bool) -> Fit:
         fit.problem,
         fit.field,
         fit.solution,
-        data.multiplicity,
+        data.copies,
         recipe.solver,
         recipe.tol,
         recipe.max_iter,

@@ -142,8 +142,8 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         yield Scaled(spec.plain(), tuple(unit.tolist())).resolve(X)
         return
     share = None if data.share is None else data.share[some]
-    inside = Data((X * unit)[:, varies], data.y[some], weight / np.sum(weight), data.multiplicity[some], share)
-    rho = _shrinkage(spec.shrinkage, float(np.sum(inside.multiplicity)), varies.size)
+    inside = Data((X * unit)[:, varies], data.y[some], weight / np.sum(weight), data.copies[some], share)
+    rho = _shrinkage(spec.shrinkage, float(np.sum(inside.copies)), varies.size)
     plain = np.full(varies.size, 1.0 / varies.size) if spec.diagonal else np.eye(varies.size) / varies.size
     quick = _quick(recipe, inside)
     M = _start(spec, quick, inside, plain)
