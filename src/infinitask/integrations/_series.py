@@ -1,8 +1,8 @@
-"""A series as rows of a regression: what an origin knows, the step, and how far the value then is from a reference.
+"""A series as rows of a regression: features known at an origin, the step, and the distance from a reference.
 
 At the origin t, for the step k and the season sp, the reference is the last value of the same season, y at
-t + k − sp⌈k/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈k/sp⌉ seasons. Inputs are differences of
-values, and so is the target: a trend does not lead them out of the range that was seen, and kernels need not
+t + k − sp⌈k/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈k/sp⌉ seasons. Features are differences
+of values, and so is the target: a trend does not lead them out of the range of the fit, and kernels need not
 extrapolate.
 """
 
@@ -19,7 +19,7 @@ from infinitask.kernels import RBF, Linear
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 CHOOSING_ROWS = 2000
-"""About the most rows that take part in the choice of kernel and λ."""
+"""About the largest number of rows that choose kernel and λ."""
 
 FOLDS = 4
 """Blocks of consecutive times that are held out in turn."""
@@ -47,7 +47,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Window:
-    """What is seen of a series at an origin.
+    """The part of a series that is known at an origin.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """How many values, up to the origin itself, are looked at."""
+        """The number of values that features need, up to the origin itself."""
         return self.length + self.season
 
     def rows(self, values: HostArray, origins: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:

@@ -1,4 +1,4 @@
-"""What a display asks of a model: which kind it is, its features, their names, and the tasks that it knows."""
+"""What a display needs of a model and a table: the kind of model, its tasks, and features that change or are held."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Asked:
     before: tuple[Any, ...]
 
     def inputs(self, X: Any) -> Any:
-        """X as the model itself takes it."""
+        """X after the steps before the model."""
         for step in self.before:
             X = step.transform(X)
         return X
@@ -79,7 +79,7 @@ class Asked:
         return ("x",) if d == 1 else tuple(f"x{j}" for j in range(d))
 
     def tasks(self, wanted: Any, otherwise: HostArray) -> Any:
-        """The tasks that were asked for; None: of ``otherwise`` those in Θ, or the nodes where these are all."""
+        """The requested tasks; None: those of ``otherwise`` in Θ, or the nodes if the model knows no others."""
         if wanted is not None:
             return np.atleast_1d(np.asarray(wanted, dtype=np.float64))
         if not hasattr(self.model, "field_"):  # of another library, or several models
@@ -191,7 +191,7 @@ def columns_of(X: Any) -> list[HostArray]:
 
 
 def _values(column: Any) -> HostArray:
-    """A column of a data frame; numbers with missing ones are floats, which types of pandas are not by themselves."""
+    """A column of a data frame; nullable numbers of pandas become floats."""
     found = np.asarray(column)
     if found.dtype == object and getattr(column.dtype, "kind", "O") in "iuf":
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))

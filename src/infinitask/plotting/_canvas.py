@@ -15,7 +15,7 @@ from infinitask.plotting._look import SIZE, Look, look_of
 
 
 class Display:
-    """What all displays share: where they were drawn last.
+    """Base of all displays: one way to draw, and where it was drawn last.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> N
 
 
 def _height(axes: Any) -> float:
-    """About how high axes are, in inches: with units of equal length, less than their place has room for."""
+    """About the height of axes, in inches; with units of equal length it is less than their place has room for."""
     box = axes.get_position(original=True)
     width, height = axes.figure.get_size_inches() * np.array([box.width, box.height])
     if axes.get_aspect() != "auto":
@@ -165,7 +165,7 @@ def few(levels: HostArray, most: int = 9) -> HostArray:
 
 
 def percent(share: float) -> str:
-    """A share in words: 0.9 as "90%".
+    """A fraction as a percentage: 0.9 as "90%".
 
     Examples
     --------

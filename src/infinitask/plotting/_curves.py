@@ -157,7 +157,7 @@ class ThetaROCDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class DecisionCurveDisplay(Display):
-    """What both displays share: a curve that a classifier makes from rows with labels."""
+    """Base of both displays: a curve that a classifier computes from rows with labels."""
 
     curve: Any
     _method: ClassVar[str]

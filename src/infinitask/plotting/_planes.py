@@ -104,7 +104,7 @@ FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
 
 
 class PlaneDisplay(Display):
-    """What both displays share: values on a grid over two features, and axes that show all of it."""
+    """Base of both displays: values on a grid over two features, and axes that show all of it."""
 
     a: HostArray
     b: HostArray
