@@ -28,7 +28,7 @@ KNOW_LOSSES = {"losses", "tasks", "estimators"}
 MAX_FIELDS_OF_A_RECIPE = 20
 MAX_TOP_LEVEL_MODULES = 6
 MAX_CHAIN = 3
-MAX_PUBLIC_NAMES = 158
+MAX_PUBLIC_NAMES = 150
 MAX_LINES = 460
 STILL_LONG = {"objective/_objective.py": 539}
 """Modules that are longer, and may not grow."""

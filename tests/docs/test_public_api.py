@@ -15,7 +15,11 @@ from tests.support.package import ROOT, modules
 
 # The demo is a program: only its `main` is public.
 PROGRAMS = {"infinitask.demo"}
-FOR_NEIGHBOURS = {"infinitask.calibration.held_out": {"out_of_fold"}, "infinitask.field": {"Problem"}}
+FOR_NEIGHBOURS = {
+    "infinitask.calibration.held_out": {"out_of_fold"},
+    "infinitask.field": {"Problem"},
+    "infinitask.penalties": {"SumPenalty", "noncrossing_penalty"},
+}
 """What public modules define for other folders alone."""
 
 
