@@ -32,6 +32,7 @@ pd = pytest.importorskip("pandas")
 import dask  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
 
+from infinitask.streaming import _dask  # noqa: E402
 from infinitask.streaming._dask import DaskRows, is_dask  # noqa: E402
 from tests.support.limits import sample_rows, visit_in_parts  # noqa: E402
 
@@ -412,3 +413,24 @@ def test_a_killed_worker_costs_a_recomputation_and_not_the_fit(monkeypatch: pyte
         found = InfiniteQuantileRegressor(**PROBLEM | landmarks).fit(*rows)
     assert killed == ["while the sample is drawn", "while features are made", "in an evaluation"]
     np.testing.assert_allclose(found.field_.coef, expected.field_.coef, rtol=0.0, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------------------------------ workers
+class Comings:
+    """A client whose workers come and go: a list of what ``nthreads`` says, one after the other; then none come."""
+
+    def __init__(self, *threads: dict[str, int]) -> None:
+        self.threads = list(threads)
+
+    def wait_for_workers(self, n_workers: int, timeout: float) -> None:
+        if not self.threads:
+            raise TimeoutError
+
+    def nthreads(self) -> dict[str, int]:
+        return self.threads.pop(0)
+
+
+def test_a_worker_lost_while_parts_are_placed_is_waited_for() -> None:
+    assert _dask._threads(Comings({}, {}, {"there": 2})) == {"there": 2}
+    with pytest.raises(RuntimeError, match=r"had no worker for \d+ s; start workers, and fit again"):
+        _dask._threads(Comings({}))

@@ -34,13 +34,13 @@ class RowSource(ABC):
     """Rows that are somewhere: a fit surveys them once, then visits them in parts."""
 
     names: tuple[str, ...] | None = None
-    """Names of the inputs, where they are known."""
+    """Names of the features, where they are known."""
 
     @abstractmethod
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
-        """Count and check the rows, and draw about ``size`` of them.
+        """Count and check the rows, and sample about ``size`` of them.
 
-        ``labels``: the targets are classes, of which rare ones are drawn more often, with less weight each.
+        ``labels``: the targets are classes, of which rare ones are sampled more often, with less weight each.
         ``targets``: whether the task has any; else y may hold anything, and the survey has none.
         """
 
@@ -65,7 +65,7 @@ class Blocks(RowSource):
         frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has. A
         function may fill the same arrays again for every block: what it gives is copied.
     names : sequence of str or None
-        Names of the inputs; None: those of data frames.
+        Names of the features; None: those of data frames.
     memory : int or None
         Bytes that features of the rows may take between passes; None: two fifths of what is free. Rows whose features
         do not fit are read, and their features computed, again in every pass.
@@ -93,7 +93,7 @@ class Blocks(RowSource):
     >>> [block.X.shape for block in Blocks.of_arrays(X, y, rows=5)]
     [(5, 1), (1, 1)]
 
-    A Parquet file, of which some columns are inputs:
+    A Parquet file, of which some columns are features:
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -91,7 +91,7 @@ class DaskRows(RowSource):
     Parameters
     ----------
     X : dask array (n, d) or dask frame
-        In partitions of rows. The columns of a frame are the names of the inputs.
+        In partitions of rows. The columns of a frame are the names of the features.
     y, sample_weight : dask array (n,), dask series, array (n,) or None
         Known chunks are changed to those of X. Where sizes are not known, as those of frames, there must be as many
         partitions as X has, of the same rows.

@@ -141,7 +141,7 @@ def _fault(values: Any) -> str:
 
 
 def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
-    """An error that names the column where inputs are no numbers, not finite, or too large."""
+    """An error that names the column where features are no numbers, not finite, or too large."""
     if not _fault(X):  # one look at all of them, where they live
         return
     for column in range(int(X.shape[1])):
@@ -284,7 +284,7 @@ class Draw:
             self.mean += (mean - self.mean) * (mass / self.mass)
 
     def _check_alike(self, inputs: int, given: tuple[bool, bool]) -> None:
-        """An error where a block differs from those before it, in its inputs or in having targets and weights."""
+        """An error where a block differs from those before it, in its columns or in having targets and weights."""
         if self.inputs not in (-1, inputs):
             raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
         for what, before, now in zip(("y", "weights"), self.given or given, given, strict=True):
