@@ -64,11 +64,7 @@ class Cut(Parts):
 
     def __init__(self, whole: Objective, cuts: tuple[int, ...]) -> None:
         self.whole, self.cuts = whole, (0, *cuts, int(whole.rows.shape[0]))
-        self.visits = 0
-
-    @property
-    def n(self) -> int:
-        return int(self.whole.rows.shape[0])
+        self.n, self.visits = int(whole.rows.shape[0]), 0
 
     def __iter__(self) -> Iterator[Objective]:
         for start, stop in pairwise(self.cuts):

@@ -33,16 +33,14 @@ Visit: TypeAlias = Callable[..., Sums]
 class Parts(ABC):
     """Rows in parts. Their weights sum to one over all parts."""
 
+    n: int
+    """The number of rows."""
+
     passes: int = 0
     """How often all rows were visited."""
 
     description: str = ""
     """What is kept between passes, in words."""
-
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """The number of rows."""
 
     @abstractmethod
     def total(self, visit: Visit, *arguments: Any) -> Sums:

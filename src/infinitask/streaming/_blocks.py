@@ -23,7 +23,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._base.arrays import owned
+from infinitask._base.arrays import owned, row_blocks
 from infinitask._base.validation import count, number
 from infinitask.objective import Parts
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of
@@ -198,8 +198,7 @@ class Blocks(RowSource):
                 raise ValueError(f"X has {n} rows and {name} {np.shape(values)[0]}; they must have the same number.")
 
         def read() -> Iterator[Block]:
-            for start in range(0, n, rows):
-                part = slice(start, min(start + rows, n))
+            for part in row_blocks(n, 1, rows):
                 yield Block(*(None if v is None else v[part] for v in (X, y, sample_weight)))
 
         found = cls(read, memory=memory)

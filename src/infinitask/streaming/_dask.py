@@ -242,7 +242,7 @@ class DaskParts(Parts):
     def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, inputs: int, budget: float) -> None:
         from distributed import futures_of
 
-        self.client, self._n = client, make.n
+        self.client, self.n = client, make.n
         (self._make,) = futures_of(client.persist([_leaf("maker-of-parts", make)]))
         item, how = make.entry_bytes, "rows read again in every pass"
         self._item = item if item * make.n * make.width <= budget else 0
@@ -275,11 +275,6 @@ class DaskParts(Parts):
             blocks, rows = rows[: len(self._groups[k])], rows[len(self._groups[k]) :]
             wish = {"workers": [self._where[k]], "allow_other_workers": True}
             self._parts[k] = self.client.submit(_kept, blocks, self._make, self._item, pure=False, **wish)
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return self._n
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`; one task for each part, and a tree of sums."""

@@ -31,6 +31,7 @@ from infinitask._base.arrays import (
     moved,
     namespace,
     place,
+    row_blocks,
     take,
     to_host,
 )
@@ -63,9 +64,7 @@ class Block(NamedTuple):
 
     def cut(self, rows: int) -> Iterator[Block]:
         """The block in pieces of at most ``rows`` rows."""
-        n = int(self.X.shape[0])
-        for start in range(0, n, rows):
-            part = slice(start, min(start + rows, n))
+        for part in row_blocks(int(self.X.shape[0]), 1, rows):
             yield Block(*(None if values is None else values[part] for values in self))
 
 
@@ -221,7 +220,7 @@ class LocalParts(Parts):
     """
 
     def __init__(self, blocks: Iterable[Block], make: PartMaker, budget: float) -> None:
-        self.blocks, self.make = blocks, make
+        self.blocks, self.make, self.n = blocks, make, make.n
         self.keeps_features = make.entry_bytes * make.n * make.width <= budget
         # while features are made on a device, a piece takes about eight arrays of their size: an eighth of the memory
         most = IN_MEMORY if make.device is None else free_memory(make.device) // (8 * 8 * 8)
@@ -231,11 +230,6 @@ class LocalParts(Parts):
         kept = "features kept in single precision" if make.single else "features kept"
         self.description = kept if self.keeps_features else MADE_AGAIN
         self.passes = 0
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return self.make.n
 
     def filled(self) -> Self:
         """These parts, with what is to be kept made at once instead of in the first pass."""
