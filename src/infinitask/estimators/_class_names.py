@@ -30,7 +30,7 @@ def check_one_type(y: Any) -> None:
         ) from None
 
 
-def costs_by_name(theta: Any, classes: HostArray, name: str = "theta") -> Any:
+def costs_by_name(theta: Any, classes: HostArray) -> Any:
     """Costs of a dictionary, a series or the columns of a table, in the order of ``classes``.
 
     Everything else, and tables with the default names 0, 1, 2, …, is returned unchanged.
@@ -41,16 +41,11 @@ def costs_by_name(theta: Any, classes: HostArray, name: str = "theta") -> Any:
     [1.0, 9.0]
     """
     if isinstance(theta, Mapping):
-        places = _places(list(theta), classes, f"the names of {name}")
-        return np.asarray(list(theta.values()))[places]
+        return _ordered(list(theta.values()), list(theta), classes, "the names of theta")
     columns = getattr(theta, "columns", None)
     if columns is not None:
-        values = np.asarray(theta)
-        return values if _unnamed(columns) else values[:, _places(list(columns), classes, f"the columns of {name}")]
-    index = getattr(theta, "index", None)
-    if index is None or callable(index) or _unnamed(index):
-        return theta
-    return np.asarray(theta)[_places(list(index), classes, f"the index of {name}")]
+        return _ordered(np.asarray(theta), columns, classes, "the columns of theta")
+    return _ordered(theta, getattr(theta, "index", None), classes, "the index of theta")
 
 
 def matrix_by_name(costs: Any, classes: HostArray) -> Any:
@@ -58,13 +53,18 @@ def matrix_by_name(costs: Any, classes: HostArray) -> Any:
 
     A Polars table names only its columns; its rows must be in the order of ``classes``.
     """
-    columns, index = getattr(costs, "columns", None), getattr(costs, "index", None)
+    columns = getattr(costs, "columns", None)
     if columns is None:
         return costs
-    values = np.asarray(costs)
-    if index is not None and not callable(index) and not _unnamed(index):
-        values = values[_places(list(index), classes, "the index of costs")]
-    return values if _unnamed(columns) else values[:, _places(list(columns), classes, "the columns of costs")]
+    rows = _ordered(np.asarray(costs), getattr(costs, "index", None), classes, "the index of costs", axis=0)
+    return _ordered(rows, columns, classes, "the columns of costs")
+
+
+def _ordered(values: Any, names: Any, classes: HostArray, what: str, axis: int = -1) -> Any:
+    """Values in the order of ``classes`` along an axis; unchanged if they have no names, or only default ones."""
+    if names is None or callable(names) or _unnamed(names):
+        return values
+    return np.take(np.asarray(values), _places(list(names), classes, what), axis=axis)
 
 
 def _unnamed(names: Any) -> bool:

@@ -81,8 +81,7 @@ def set_output(self: Any, *, transform: Any = None, predict: str | None = None) 
 
 def output_of(model: Any) -> str | None:
     """The library whose frames a model returns; None: arrays."""
-    config = vars(model).get(CONFIG)
-    kind: str | None = None if config is None else config.get("predict")
+    kind: str | None = vars(model).get(CONFIG, {}).get("predict")
     return None if kind == "default" else kind
 
 
