@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
-from infinitask.estimators._base import BaseInfiniteTask, Prepared
+from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score
 from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._curve_choice import chosen
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
@@ -25,7 +25,7 @@ from infinitask.fitting._fit import Fit
 from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import input_kernel
-from infinitask.losses import BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.losses import BoxLoss, EpsilonInsensitive, Huber, Pinball, Squared
 from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete
 from infinitask.streaming._blocks import RowSource
@@ -181,10 +181,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             )
         return AtTask(Pinball(), float(self.quantile))
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._prepared(X, y, None, sample_weight)
-
-    def _prepared(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, theta: Any = None) -> Prepared:
         """Check parameters and data, and resolve the defaults."""
         recipe = self.recipe()
         in_memory(X)
@@ -271,7 +268,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 "curves beside it."
             )
         with callbacks_told(self, X, y, sample_weight, theta=theta):
-            return self._fit_prepared(X, self._prepared(on_host(X), y, theta, on_host(sample_weight)))
+            return self._fit_prepared(X, self._prepare(on_host(X), y, on_host(sample_weight), theta))
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         super()._adopt(fit, prepared)
@@ -378,15 +375,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             )
         row, value, weight = curves.row[known], curves.value[known], weight[known]
         tasks, _ = self._tasks(curves.theta[known], "theta")
-        loss: Loss = self.recipe_.loss
-        predicted = self._at(X, row, tasks)
+        loss, rule = self.recipe_.loss, (self.nodes_[:1], np.ones(1))  # the same at every point
         mean = one_curve_at(self.field_, self._mean_left, tasks)
-
-        def lost(h: HostArray) -> float:
-            return float(weight @ loss.value(self.nodes_[:1], value[:, None], h[:, None])[:, 0])
-
-        worst = lost(mean + best_level(loss, value - mean, weight))
-        best = lost(predicted)
-        if worst == 0.0:
-            return 1.0 if best == 0.0 else 0.0
-        return 1.0 - best / worst
+        constants = mean + best_level(loss, value - mean, weight)
+        return d2_score(rule, loss, self._at(X, row, tasks)[:, None], constants[:, None], value, weight)
