@@ -25,9 +25,6 @@ kernels are compared with all rows. A metric is learnt from at most this number 
 MAX_ROWS = 2_000
 """Kernels are compared by at most this number of rows; λ is then refined with all."""
 
-MAX_HELD_OUT = 10_000
-"""λ is refined by the loss of a fifth of the rows, at most of this number."""
-
 MANY_ROWS, GAP_OF_MANY = 5_000, 1e-3
 """With more rows, the duality gap of the final fit is GAP_OF_MANY. With 38 000 rows a gap of 1e-4 has the same loss on
 test rows to a thousandth, and takes up to ten times as long."""

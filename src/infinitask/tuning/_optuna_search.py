@@ -170,7 +170,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 for k in range(done, self.n_trials):
                     if values and self.timeout is not None and time.monotonic() - begun >= self.timeout:
                         break
-                    _seed(optuna, study, self.sampler, seed, k)
+                    if self.sampler in ("tpe", "random"):  # random numbers follow the trial, not this process
+                        study.sampler = _sampler(optuna, self.sampler, space, (seed + 7919 * k) % 2**31)
                     trial = study.ask(space)
                     try:
                         tell(Trying(k + 1, self.n_trials, ""))
@@ -366,12 +367,6 @@ def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> An
     if isinstance(given, optuna.samplers.BaseSampler):
         return given
     raise ValueError(f"sampler={given!r} was given; it must be 'tpe', 'gp', 'random' or a sampler of Optuna.")
-
-
-def _seed(optuna: Any, study: Any, given: Any, seed: int, number: int) -> None:
-    """Let the random numbers depend on the number of the trial, not on the trials of this process."""
-    if given in ("tpe", "random"):
-        study.sampler = _sampler(optuna, given, {}, (seed + 7919 * number) % 2**31)
 
 
 def _drop_cut_off_line(file: Path) -> None:

@@ -37,7 +37,6 @@ from infinitask.tuning._defaults import (
     FINALISTS,
     KERNELS,
     LAMBDAS,
-    MAX_HELD_OUT,
     MAX_ROWS,
     RANKS,
     ROWS_PER_KERNEL,
@@ -131,14 +130,14 @@ def _chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int 
 def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) -> Selection:
     """The choice for all rows, from a kernel and λ that were chosen with fewer of them, at the positions ``used``.
 
-    λ follows the rows, and then the loss of held-out rows; the number of features grows until that loss stops falling.
-    Rows that are held out had no part in the kernel, as far as there are enough others.
+    λ follows the rows, and then the loss of a fifth of them; the number of features grows until that loss no longer
+    falls. Rows that are held out had no part in the kernel, as far as there are enough others.
     """
     n, fewer = contest.targets.size, used.size
     order = np.random.default_rng(seed).permutation(n)
     order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
-    count = int(min(0.2 * n, MAX_HELD_OUT))
-    contest = replace(contest, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
+    fifth = n // 5
+    contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
     lambdas, kind = choice.results["alphas"] * contest.unit, Kind.fixed(choice.kernel)
     begin = nearest(lambdas, choice.alpha * contest.unit * (fewer / n) ** RIDGE_RATE)
     ignoring, best, columns = contest.ignoring(), None, []
