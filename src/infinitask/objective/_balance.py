@@ -360,11 +360,8 @@ def _visited(objective: Objective, slopes: Slopes, constant: float | None) -> tu
     integrals = objective.integrals
 
     def visit(blocks: list[slice]) -> tuple[list[Array], list[Array], list[Array]]:
-        parts, masses, datas = (
-            [],
-            [0.0 * term.weights for term in integrals],
-            [0.0 * term.weights for term in integrals],
-        )
+        parts: list[Array] = []
+        masses, datas = ([0.0 * term.weights for term in integrals] for _ in range(2))
         for block in blocks:
             total = None
             for t, (term, (u, data)) in enumerate(zip(integrals, slopes(block), strict=True)):

@@ -49,13 +49,8 @@ def _compiled(function: Any) -> Any:
 @_compiled
 def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
     """Σ w (ℓ, lower bound at u, κ(u − v)²) over the nodes, for a kink at 0 and nothing else; r becomes u."""
-    low, high, steep, weight, kappa = (
-        row[Line.LOW],
-        row[Line.HIGH],
-        row[Line.STEEP_HIGH],
-        row[Line.WEIGHT],
-        row[Line.KAPPA],
-    )
+    low, high, steep = row[Line.LOW], row[Line.HIGH], row[Line.STEEP_HIGH]
+    weight, kappa = row[Line.WEIGHT], row[Line.KAPPA]
     spread, tilt = row[Line.SPREAD], row[Line.TILT]
     value, bound, square = 0.0, 0.0, 0.0
     for j in range(r.shape[0]):
@@ -70,19 +65,10 @@ def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float,
 @_compiled
 def _row_sums(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
     """The same for any row; r stays."""
-    low, high, dead, soft_low, soft_high = (
-        row[Line.LOW],
-        row[Line.HIGH],
-        row[Line.DEAD],
-        row[Line.SOFT_LOW],
-        row[Line.SOFT_HIGH],
-    )
-    steep_low, steep_high, bare_low, bare_high = (
-        row[Line.STEEP_LOW],
-        row[Line.STEEP_HIGH],
-        row[Line.BARE_LOW],
-        row[Line.BARE_HIGH],
-    )
+    low, high, dead = row[Line.LOW], row[Line.HIGH], row[Line.DEAD]
+    soft_low, soft_high = row[Line.SOFT_LOW], row[Line.SOFT_HIGH]
+    steep_low, steep_high = row[Line.STEEP_LOW], row[Line.STEEP_HIGH]
+    bare_low, bare_high = row[Line.BARE_LOW], row[Line.BARE_HIGH]
     weight, kappa = row[Line.WEIGHT], row[Line.KAPPA]
     value, bound, square = 0.0, 0.0, 0.0
     for j in range(r.shape[0]):

@@ -28,6 +28,9 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.events import Solving, is_heard, tell
 from infinitask.objective import Evaluation, Objective, Smoothing
 
+MAX_SOLVE_SIZE = 8_000
+"""The most equations of one dense solve: 512 MB."""
+
 PERFECT_FIT = 1e-6
 """Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
 
@@ -399,3 +402,10 @@ class Ledger:
             floor=c.floor,
             dual_at=self.dual_at,
         )
+
+
+def cost_by_unknowns(objective: Objective, n: int) -> float:
+    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
+    (_, s), p = objective.shape, objective.size
+    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+    return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf

@@ -20,7 +20,6 @@ skipped after a while: their losses are linear there, and add a part to C that d
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -302,21 +301,19 @@ def _by_node(values: HostArray, n: int, m: int) -> HostArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n, m)).T)
 
 
-class Leading(NamedTuple):
-    """Eigenvectors of ΦᵀωΦ."""
+def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray, HostArray, HostArray, float]:
+    """Directions that a ridge does not hold, or enough of them.
 
-    e: HostArray
-    """(k,)."""
-    V: HostArray
-    """(r, k)."""
-    values: HostArray
-    """Φ V transposed, (k, n)."""
-    rest: float
-    """All other eigenvalues are at most about this."""
-
-
-def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
-    """Those directions that a ridge does not hold, or enough of them."""
+    Returns
+    -------
+    e : ndarray (k,)
+        Eigenvalues of ΦᵀωΦ.
+    V : ndarray (r, k)
+    values : ndarray (k, n)
+        Φ V transposed.
+    rest : float
+        All other eigenvalues are at most about this.
+    """
     n, r = rows.shape
     count, rng, few = 64, np.random.default_rng(0), min(n, r) <= MAX_FEATURES_FOR_ALL
     single = rows if few else rows.astype(np.float32)
@@ -330,7 +327,7 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
         if e[0] <= ridge:  # in all other directions the ridge outweighs the losses
             kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
             S = S[:, kept]
-            return Leading(e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge))
+            return e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge)
         count *= 2
     scaled = rows * np.sqrt(omega)[:, None]
     e, V = np.linalg.eigh(scaled @ scaled.T if n < r else scaled.T @ scaled)
@@ -339,4 +336,4 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
     e, V = e[kept], np.ascontiguousarray(V[:, kept])
     if n < r:
         V = (scaled.T @ V) / np.sqrt(np.maximum(e, np.finfo(float).tiny))
-    return Leading(e, V, np.ascontiguousarray((rows @ V).T), HELD * ridge)
+    return e, V, np.ascontiguousarray((rows @ V).T), HELD * ridge

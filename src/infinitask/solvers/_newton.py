@@ -24,12 +24,9 @@ from scipy.sparse.csgraph import connected_components
 from infinitask._base.arrays import HostArray, namespace, to_host
 from infinitask.objective import Objective, Smoothing
 from infinitask.objective._terms import NO_CURVATURE
-from infinitask.solvers._base import Ledger
+from infinitask.solvers._base import MAX_SOLVE_SIZE, Ledger, cost_by_unknowns
 from infinitask.solvers._basis import Metric
 from infinitask.solvers._lbfgs import line_search
-
-MAX_SOLVE_SIZE = 8_000
-"""The most equations of one dense solve: 512 MB."""
 
 MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
@@ -289,13 +286,6 @@ def _factor(M: HostArray) -> tuple[HostArray, bool]:
             M[np.diag_indices_from(M)] += more - jitter
             jitter = more
     raise scipy.linalg.LinAlgError("the Newton system is not positive definite to working precision")
-
-
-def cost_by_unknowns(objective: Objective, n: int) -> float:
-    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
-    (_, s), p = objective.shape, objective.size
-    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-    return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
 
 
 def newton_stage(

@@ -106,7 +106,7 @@ class Run:
                 nothing = xp.zeros_like(pulled[:1, :, :])
                 pulled = xp.concat([xp.broadcast_to(nothing, (first, *pulled.shape[1:])), pulled], axis=0)
             found.append(pulled)
-        return found[0] if len(found) == 1 else xp.concat(found, axis=2)
+        return _beside(found)
 
     def pull(self, state: State) -> Array:
         """What the next ridge step needs."""
@@ -138,9 +138,7 @@ class Run:
 
     def _slopes(self, block: slice, v: Array, kappa: Array) -> Array:
         """κ times −∂ℓ of the losses smoothed by κ at v (rows, B, m); 0 at held-out rows."""
-        xp = namespace(v)
-        found = [self._of_term(term, block, v[:, :, part], kappa[:, part]) for term, part in self.parts]
-        D = found[0] if len(found) == 1 else xp.concat(found, axis=2)
+        D = _beside([self._of_term(term, block, v[:, :, part], kappa[:, part]) for term, part in self.parts])
         return D if self.counts is None else D * self.counts[block]
 
     @staticmethod
@@ -149,9 +147,7 @@ class Run:
         y, loss = term.targets_of(block), term.loss
         row = term.row_of(block)
         if row is not None and row.plain:
-            D = loss.residual(None if y is None else y[:, None, :], v)
-            D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
-            return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
+            return _clipped(loss.residual(None if y is None else y[:, None, :], v), row, kappa)
         flat, targets = xp.reshape(v, (n * count, m)), _repeated(y, count)
         each = xp.reshape(xp.broadcast_to(kappa, (n, count, m)), (n * count, m))
         return xp.reshape(each * loss.pointwise(term.theta, targets, flat, each, None).dual, (n, count, m))
@@ -197,11 +193,8 @@ class Run:
                 inner = self._inner(each / basis.columns.balance)
                 found += [self._integrated(block, "dual", each), self._pulled(block, inner)]
                 if not basis.complete:
-                    energy = xp.tensordot(basis.omega[block], inner * inner, axes=((0,), (0,)))
-                    found += [
-                        energy,
-                        self._squares(block, each / basis.columns.balance)[0] @ to_host(basis.columns.weights),
-                    ]
+                    energy, square = (self._squares(block, v)[0] for v in (inner, each / basis.columns.balance))
+                    found += [energy, square @ to_host(basis.columns.weights)]
             return value, *found
 
         value, *found = self._visit(visit)
@@ -219,13 +212,11 @@ class Run:
         """A dual point found in single precision, where 1 − θ may be off by a part in a thousand, within its bounds."""
         if self.basis.least == 0.0:
             return u
-        xp, found = namespace(u), []
+        found = []
         for term, part in self.parts:
             row, some = term.row_of(block), u[:, :, part]
-            low, high = (None, None) if row is None else (row.low, row.high)
-            some = some if low is None else xp.maximum(some, _between(low))
-            found.append(some if high is None else xp.minimum(some, _between(high)))
-        return found[0] if len(found) == 1 else xp.concat(found, axis=2)
+            found.append(some if row is None else _clipped(some, row, 1.0))
+        return _beside(found)
 
     def _integrated(self, block: slice, what: str, at: Array) -> HostArray:
         """The weighted sum of a loss, or of its dual, over the pairs of a block, (B,)."""
@@ -245,25 +236,17 @@ class Run:
         """
         xp = namespace(u)
         total = xp.tensordot(self.basis.omega, u, axes=((0,), (0,)))
-        tied = self.parts[0][0].loss.zero_sum
-        if tied > 1:
-            return self._equal_sums(total, tied)
+        tied, tiny = self.parts[0][0].loss.zero_sum, 1e-30  # single precision knows it as well
+        if tied > 1:  # levels of that many neighbouring nodes sum to 0: sums over the rows shall be equal
+            groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
+            factors = xp.reshape((xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny), total.shape)
+            return factors, factors
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)
         # other integrals see a derivative: their part of the sum is small, and their u may have one sign
         least = xp.concat([least[:, self.parts[0][1]], 0.0 * least[:, self.parts[0][1].stop :] + np.inf], axis=1)
-        tiny = 1e-30  # single precision knows it as well
         return tuple(xp.minimum((least + tiny) / (side + tiny), xp.ones_like(side)) for side in (plus, minus))
-
-    @staticmethod
-    def _equal_sums(total: Array, tied: int) -> tuple[Array, Array]:
-        """The same where levels of ``tied`` neighbouring nodes sum to 0: sums over the rows (B, m) shall be equal."""
-        xp, tiny = namespace(total), 1e-30
-        groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
-        factors = (xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny)
-        factors = xp.reshape(factors, total.shape)
-        return factors, factors
 
     def balanced(self, state: State, squares: Any) -> State:
         """The state with σ changed where one residual is much larger than the other."""
@@ -288,9 +271,17 @@ class Run:
         return state._replace(sigma=sigma, D=state.D * as_like(scale, state.D), nodes=nodes)
 
 
-def _between(side: Any) -> Any:
-    """A bound that broadcasts against (n, m) as one that does against (n, B, m)."""
-    return side[:, None, :] if len(getattr(side, "shape", ())) == 2 else side
+def _beside(parts: list[Array]) -> Array:
+    """Arrays (rows, B, ·) joined along their last axis."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=2)
+
+
+def _clipped(u: Array, row: Any, kappa: Any) -> Array:
+    """u (n, B, m) within κ times an interval of slopes, whose ends broadcast against (n, m)."""
+    xp = namespace(u)
+    low, high = (s[:, None, :] if len(getattr(s, "shape", ())) == 2 else s for s in (row.low, row.high))
+    u = u if low is None else xp.maximum(u, low * kappa)
+    return u if high is None else xp.minimum(u, high * kappa)
 
 
 def _repeated(y: Array | None, count: int) -> Array | None:
@@ -395,7 +386,6 @@ def by_splitting(objective: Objective, ledger: Ledger, start: Start | None) -> t
         splitting = whole.without(LEFT_OUT * tol * size * objective.alpha)
         state = iterate(splitting, objective.alpha, start=state, max_iter=most, **how)
     kappa, centre = splitting.centre(state)
-    solution = replace(ledger.solution(), smoothing=Smoothing(kappa, centre))
-    solution = replace(solution, dual_at=Start(solution.z, solution.smoothing))
+    found, smoothing = ledger.solution(), Smoothing(kappa, centre)
     near = Smoothing(tuple(HAND_OVER * k for k in kappa), centre if objective.n_pairs <= MAX_CENTRE_PAIRS else None)
-    return solution, Start(solution.z, near, ledger.certificate.floor)
+    return replace(found, smoothing=smoothing, dual_at=Start(found.z, smoothing)), Start(found.z, near, found.floor)
