@@ -30,7 +30,7 @@ from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Reason, Solution,
 from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._free_levels import by_levels
 from infinitask.solvers._lbfgs import lbfgs_stage
-from infinitask.solvers._level_sets import by_machines
+from infinitask.solvers._level_sets import by_walk
 from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
 from infinitask.solvers._splitting_run import by_splitting
 
@@ -136,7 +136,7 @@ SMALL_RIDGE = Engine(("kinked", "without_bias"), splitting_cost, by_splitting)
 FREE_LEVELS = Engine(
     ("free_levels",), lambda it: 0.0 if it.n_pairs <= MAX_LEVEL_PAIRS else np.inf, by_levels, uses_start=False
 )
-ONE_CLASS = Engine(("one_class",), lambda it: 0.0 if it.rows.shape[0] <= MAX_MACHINE_ROWS else np.inf, by_machines)
+ONE_CLASS = Engine(("one_class",), lambda it: 0.0 if it.rows.shape[0] <= MAX_MACHINE_ROWS else np.inf, by_walk)
 ENGINES = (SMALL_RIDGE, FREE_LEVELS, ONE_CLASS)
 
 

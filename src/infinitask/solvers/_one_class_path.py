@@ -1,0 +1,337 @@
+r"""All one-class machines by one walk over the fraction outside of the level set.
+
+Where every node has an h of its own, the level sets' problem falls apart, up to the ridge on t, into the one-class
+machines of its nodes. With b = θ times the dual point, the machine of θ is
+
+.. math:: \min_b \; \tfrac12 b^\top K b \quad \text{such that} \quad \sum_i b_i = \theta, \; 0 \le b_i \le \omega_i,
+
+a programme in the single number θ, whose solution is piecewise linear. The walk begins at θ = 1, where b = ω, and goes
+down. Rows strictly between their bounds, the margin M, move along K_MM⁻¹ 1, and their field stays equal, K b = ρ; at an
+event a row joins or leaves them. All machines together cost about as much as ten of them solved one by one (n = 2 000).
+ρ grows with θ, and is linear between events.
+
+Most rows are far from the margin. None of them can meet it before |K b − ρ| has changed by its distance, which is known
+from how fast b moves; until then they are not looked at.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+
+JITTER = 1e-6
+"""Added to the diagonal of K, in terms of its largest entry: nearly equal rows can be told apart, and fields of rows
+on the margin are equal to a millionth of b only, so that a threshold can part them. The objective changes by a part of
+about 1e-6."""
+
+NEAR, MIN_NEAR = 6, 64
+"""The rows nearest to the margin are looked at: a sixth of all rows, and at least 64."""
+
+SHORT_LIFE, LONG_LIFE = 8, 300
+"""Where near rows must be found again within SHORT_LIFE events, the next LONG_LIFE events look at all rows."""
+
+WORK_PER_PAIR = 400.0
+"""The walk gives up after n² times this number of operations, with n at least 1 000. With a narrow kernel most rows are
+on the margin, and machines one by one are faster."""
+
+REMEMBERED = 64
+"""b is kept at every 64th event; the steps between are repeated from there."""
+
+
+class Side(IntEnum):
+    """Where a row is: outside of the level set (b = ω), inside (b = 0), or on its boundary."""
+
+    INSIDE = 0
+    OUTSIDE = 1
+    MARGIN = 2
+
+
+class Path:
+    """The machines of all fractions from one down to a smallest one.
+
+    Parameters
+    ----------
+    K : ndarray (n, n)
+        The Gram matrix.
+    omega : ndarray (n,)
+        Weights of the rows, positive and summing to one.
+    smallest : float
+        In (0, 1).
+
+    Attributes
+    ----------
+    fractions, thresholds : ndarray (k,)
+        θ and ρ of the events; both ascend, and ρ is linear between.
+    too_wide : bool
+        Whether the walk ended early, because too many rows were on the margin: ``fractions`` begin where it ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(50, 1))
+    >>> K = np.exp(-((x - x.T) ** 2))
+    >>> path = Path(K, np.full(50, 1 / 50), 0.05)
+    >>> b, rho = path.machine(0.1), path.threshold(0.1)
+    >>> bool(np.mean(K @ b < rho - 1e-6) <= 0.1 <= np.mean(K @ b < rho + 1e-6))
+    True
+    """
+
+    def __init__(self, K: HostArray, omega: HostArray, smallest: float) -> None:
+        walk = _Walk(K, omega)
+        while walk.theta > smallest and not walk.too_wide:
+            walk.event(smallest)
+        self.too_wide = walk.theta > smallest
+        self._steps, self._kept = walk.steps, walk.kept
+        self._begun = np.array([step.theta for step in walk.steps])  # θ where each step begins: they fall
+        ends = [(step.theta, step.rho) for step in walk.steps] + [(walk.theta, walk.rho)]
+        self.fractions, self.thresholds = np.array(ends[::-1]).T
+        # rounding must not turn the order
+        self.fractions, self.thresholds = (np.maximum.accumulate(a) for a in (self.fractions, self.thresholds))
+
+    def threshold(self, fraction: Any) -> HostArray:
+        """ρ(θ)."""
+        return np.asarray(np.interp(fraction, self.fractions, self.thresholds))
+
+    def machine(self, fraction: float) -> HostArray:
+        """b(θ), (n,)."""
+        last = int(np.clip(np.searchsorted(-self._begun, -fraction, side="right") - 1, 0, len(self._steps) - 1))
+        first = last - last % REMEMBERED
+        b = self._kept[first // REMEMBERED].copy()
+        for step in self._steps[first:last]:
+            b[step.rows] = step.after
+        step = self._steps[last]
+        b[step.rows] = step.before + (step.theta - fraction) * step.rate
+        return b
+
+
+class _Step(NamedTuple):
+    """What happens between two events."""
+
+    theta: float
+    """θ at its beginning."""
+    rho: float
+    """ρ there."""
+    rows: HostArray
+    """The rows on the margin."""
+    before: HostArray
+    """Their b."""
+    rate: HostArray
+    """How fast b changes, for each unit by which θ falls."""
+    after: HostArray
+    """b at the end, on a bound where a row leaves."""
+
+
+class _Margin:
+    """The rows between their bounds, with their Gram matrix and its inverse."""
+
+    def __init__(self, K: HostArray, jitter: float) -> None:
+        self.K, self.jitter = K, jitter
+        self.rows: list[int] = []
+        self._gram, self._inverse = np.empty((MIN_NEAR, MIN_NEAR)), np.empty((MIN_NEAR, MIN_NEAR))
+
+    @property
+    def gram(self) -> HostArray:
+        """K_MM."""
+        m = len(self.rows)
+        return self._gram[:m, :m]
+
+    @property
+    def inverse(self) -> HostArray:
+        """K_MM⁻¹, up to rounding."""
+        m = len(self.rows)
+        return self._inverse[:m, :m]
+
+    def add(self, row: int) -> None:
+        """A row joins."""
+        m = len(self.rows)
+        if m == len(self._gram):
+            self._gram, self._inverse = _larger(self._gram), _larger(self._inverse)
+        along, own = self.K[row][self.rows], float(self.K[row, row]) + self.jitter
+        self._gram[m, :m] = self._gram[:m, m] = along
+        self._gram[m, m] = own
+        u = self.inverse @ along
+        rest = own - float(along @ u)
+        self.rows.append(row)
+        if rest <= 10.0 * self.jitter:  # nearly a mixture of the others
+            self._invert()
+            return
+        self._inverse[:m, :m] += np.multiply.outer(u, u / rest)
+        self._inverse[m, :m] = self._inverse[:m, m] = -u / rest
+        self._inverse[m, m] = 1.0 / rest
+
+    def drop(self, k: int) -> int:
+        """The row at position k leaves; the last one takes its place."""
+        m, last = len(self.rows), len(self.rows) - 1
+        for matrix in (self._gram, self._inverse):
+            matrix[[k, last], :m] = matrix[[last, k], :m]
+            matrix[:m, [k, last]] = matrix[:m, [last, k]]
+        self.rows[k], row = self.rows[last], self.rows[k]
+        self.rows.pop()
+        column = self._inverse[:last, last].copy()
+        self.inverse[...] -= np.multiply.outer(column, column / self._inverse[last, last])
+        return row
+
+    def direction(self) -> HostArray:
+        """K_MM⁻¹ 1."""
+        v = self._solved()
+        if np.max(np.abs(1.0 - self.gram @ v)) > 1e-7:
+            self._invert()
+            v = self._solved()
+        return v
+
+    def _solved(self) -> HostArray:
+        v = np.sum(self.inverse, axis=1)
+        return np.asarray(v + self.inverse @ (1.0 - self.gram @ v))
+
+    def _invert(self) -> None:
+        self.inverse[...] = np.linalg.inv(self.gram)
+
+
+class _Walk:
+    """Where the walk is."""
+
+    def __init__(self, K: HostArray, omega: HostArray) -> None:
+        self.K, self.omega = K, omega
+        self.largest = float(np.max(np.diagonal(K)))
+        self.b, self.theta = omega.copy(), float(np.sum(omega))
+        self.at = np.full(omega.size, Side.OUTSIDE, dtype=np.int8)
+        self.field = K @ self.b
+        self.work, self.events, self.searches, self.all_until = 0.0, 0, 0, 0
+        self.steps: list[_Step] = []
+        self.kept: list[HostArray] = []
+        self.margin = _Margin(K, JITTER * self.largest)
+        self.near, self.safe, self.rho = np.arange(omega.size), np.inf, 0.0
+        self.above, self.sides, self.columns = self.field, self.at, np.empty((0, 0))
+        self.known, self.moved, self.found_at = self.b, np.zeros(omega.size, dtype=bool), 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """A margin of one row: of those outside, the one that is nearest."""
+        outside = np.flatnonzero(self.at == Side.OUTSIDE)
+        first = int(outside[np.argmax(self.field[outside])])
+        self.margin = _Margin(self.K, JITTER * self.largest)
+        self.margin.add(first)
+        self.at[first] = Side.MARGIN
+        self.known, self.moved = self.b.copy(), np.zeros(self.b.size, dtype=bool)
+        self.moved[first] = True
+        self.found_at = -SHORT_LIFE
+        self._search()
+
+    @property
+    def too_wide(self) -> bool:
+        """Whether the margin is so wide that others are faster."""
+        return self.work > WORK_PER_PAIR * max(self.b.size, 1_000) ** 2
+
+    def event(self, fraction: float) -> None:
+        """From one event to the next, or to a fraction."""
+        margin, m = self.margin, len(self.margin.rows)
+        self.events += 1
+        self.work += 12.0 * m**2 + 2.0 * m * self.near.size
+        if self.safe == np.inf and self.events > max(self.all_until, self.found_at + LONG_LIFE):
+            self._update()
+            self._search()
+        v = margin.direction()
+        total = float(np.sum(v))
+        rows = np.array(margin.rows)
+        db, drho = -v / total, -1.0 / total  # for each unit by which θ falls
+        dfield = db @ self.columns[:m] - drho
+        leaves = _time(self.b[rows], db, self.omega[rows])
+        joins = self._meetings(dfield)
+        k, j = int(np.argmin(leaves)), int(np.argmin(joins))
+        speed = float(np.sum(np.abs(db))) * self.largest + abs(drho)
+        step = min(self.theta - fraction, leaves[k], joins[j], self.safe / speed)
+        if len(self.steps) % REMEMBERED == 0:
+            self.kept.append(self.b.copy())
+        before, theta, rho = self.b[rows], self.theta, self.rho
+        self.b[rows] = before + step * db
+        self.above += step * dfield
+        self.rho += step * drho
+        self.theta -= step
+        self.safe = 0.0 if step == self.safe / speed else self.safe - step * speed
+        if step == joins[j]:
+            self._join(j)
+        elif step == leaves[k]:
+            self._leave(k)
+        elif self.safe <= 0.0:
+            self._update()
+            self._search()
+        self.steps.append(_Step(theta, rho, rows, before, db, self.b[rows]))
+
+    def _meetings(self, dfield: HostArray) -> HostArray:
+        """When the rows that are looked at would meet the margin; inf for those that do not."""
+        still = 1e-12 * self.largest  # rounding
+        comes = np.where(self.sides == Side.OUTSIDE, dfield > still, (self.sides == Side.INSIDE) & (dfield < -still))
+        times = np.full(dfield.size, np.inf)
+        np.divide(-self.above, dfield, out=times, where=comes)
+        return np.asarray(np.maximum(times, 0.0))
+
+    def _join(self, j: int) -> None:
+        row, m = int(self.near[j]), len(self.margin.rows)
+        self.margin.add(row)
+        self.at[row] = self.sides[j] = Side.MARGIN
+        self.moved[row] = True
+        if m == len(self.columns):
+            self.columns = np.concatenate([self.columns, np.empty_like(self.columns)])
+        self.columns[m] = self.K[row, self.near]
+
+    def _leave(self, k: int) -> None:
+        last = len(self.margin.rows) - 1
+        row = self.margin.drop(k)
+        self.columns[k] = self.columns[last]
+        up = self.b[row] > 0.5 * self.omega[row]
+        self.b[row] = self.omega[row] if up else 0.0
+        self.at[row] = Side.OUTSIDE if up else Side.INSIDE
+        self.sides[np.searchsorted(self.near, row)] = self.at[row]
+        if last == 0:
+            self._update()
+            self._begin()
+
+    def _update(self) -> None:
+        """K b at all rows, from how b has changed."""
+        if self.searches % 20 == 0:  # changes add up rounding
+            self.field = self.K @ self.b
+        else:
+            rows = np.flatnonzero(self.moved)
+            self.field += (self.b[rows] - self.known[rows]) @ self.K[rows]
+        self.known = self.b.copy()
+        self.moved[:] = False
+        self.moved[self.margin.rows] = True
+
+    def _search(self) -> None:
+        """Which rows to look at, and how far b may move before others come into question."""
+        rows, n = self.margin.rows, self.b.size
+        self.searches += 1
+        self.rho = float(np.mean(self.field[rows] + self.margin.jitter * self.b[rows]))
+        if self.events - self.found_at < SHORT_LIFE:
+            self.all_until = self.events + LONG_LIFE
+        self.found_at = self.events
+        count = max(MIN_NEAR, n // NEAR)
+        if count >= n - 1 or self.events < self.all_until:
+            self.near, self.safe = np.arange(n), np.inf
+        else:
+            distance = np.abs(self.field - self.rho)
+            order = np.argpartition(distance, count)
+            self.near, self.safe = np.union1d(order[:count], rows), float(distance[order[count]])
+        self.above, self.sides = self.field[self.near] - self.rho, self.at[self.near]
+        self.columns = np.empty((max(MIN_NEAR, 2 * len(rows)), self.near.size))
+        self.columns[: len(rows)] = self.K[np.asarray(rows)[:, None], self.near]
+
+
+def _time(b: HostArray, db: HostArray, omega: HostArray) -> HostArray:
+    """When entries that move reach one of their bounds."""
+    times = np.full(b.size, np.inf)
+    np.divide(-b, db, out=times, where=db < 0.0)
+    np.divide(omega - b, db, out=times, where=db > 0.0)
+    return np.asarray(np.maximum(times, 0.0))
+
+
+def _larger(matrix: HostArray) -> HostArray:
+    """The matrix in the corner of one that is twice as wide."""
+    m = len(matrix)
+    found = np.empty((2 * m, 2 * m))
+    found[:m, :m] = matrix
+    return found
