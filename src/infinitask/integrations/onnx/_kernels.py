@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,12 +33,32 @@ def gram(node: Description, X: Tensor, Z: HostArray, order: int = 0) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------------------- distances
-def _differences(X: Tensor, Z: HostArray) -> Iterator[tuple[Tensor, HostArray]]:
-    """x_k of some columns, (n, 1, c), and z_k of the same, (1, p, c)."""
+def _chi2_term(x: Tensor, z: HostArray) -> Tensor:
+    x = (x >= 0.0).where(x, np.nan)  # Python refuses negative numbers
+    apart, both = x - z, x + z
+    # where x = z = 0 the denominator becomes 1, and the term is 0
+    return apart * (apart / (both + (both <= 0.0).real()))
+
+
+_TERMS: dict[str, Callable[[Tensor, HostArray], Tensor]] = {
+    "squared": lambda x, z: (x - z) ** 2,
+    "l1": lambda x, z: (x - z).abs(),
+    "chi2": _chi2_term,
+    "product": lambda x, z: x * z,
+}
+"""What each column adds to s(x, z)."""
+
+
+def _over_columns(X: Tensor, Z: HostArray, write: Callable[[Tensor, HostArray, HostArray], Tensor]) -> Tensor:
+    """Σ of ``write(x, z, columns)`` (n, p, c) over all columns, (n, p), for x (n, 1, c) and z (1, p, c)."""
     d, width = Z.shape[1], max(1, ENTRIES_PER_ROW // max(1, Z.shape[0]))
-    for start in range(0, d, width):
-        columns = np.arange(start, min(start + width, d))
-        yield X.take(columns, axis=1).with_axis(1), Z[None, :, columns]
+    blocks = [np.arange(start, min(start + width, d)) for start in range(0, d, width)]
+    return total(write(X.take(at, axis=1).with_axis(1), Z[None, :, at], at).sum(axis=2) for at in blocks)
+
+
+def _distance(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
+    term = _TERMS[p.of]
+    return _over_columns(X, Z, lambda x, z, at: term(x, z)) * float(p.gamma)
 
 
 def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
@@ -45,33 +66,18 @@ def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
     gamma = float(p.gamma)
     # a power of two near √γ: exact, and squares of what remains neither overflow nor vanish
     unit = math.ldexp(1.0, math.frexp(math.sqrt(gamma))[1])
-    X, Z, rate = X * unit, Z * unit, gamma / unit / unit
+    X, Z, p = X * unit, Z * unit, replace(p, gamma=gamma / unit / unit)
     # where f has a finite slope at 0, rounding there is harmless
     if p.is_smooth and Z.shape[1] > DIFFERENCE_COLUMNS:
         middle = Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
         right = Z - middle
         norms = np.sum(right * right, axis=1)
-        if sys.float_info.epsilon * rate * float(norms.max()) <= PRODUCT_ROUNDING:
+        if sys.float_info.epsilon * p.gamma * float(norms.max()) <= PRODUCT_ROUNDING:
             left = X - middle
-            own = X.graph("ReduceSumSquare", left, axes=[1], keepdims=1)
+            own = (left * left).sum(axis=1, keepdims=True)
             squares: Tensor = own + norms[None, :] + left @ (-2.0 * right.T)
-            return squares.at_least(0.0) * rate
-    parts = [X.graph("ReduceSumSquare", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]
-    return total(parts) * rate
-
-
-def _l1(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
-    return total([X.graph("ReduceL1", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]) * float(p.gamma)
-
-
-def _chi2(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
-    X = (X >= 0.0).where(X, np.nan)  # Python refuses negative numbers
-    parts = []
-    for x, z in _differences(X, Z):
-        apart, both = x - z, x + z
-        # where x = z = 0 the denominator becomes 1, and the term is 0
-        parts.append((apart * (apart / (both + (both <= 0.0).real()))).sum(axis=2))
-    return total(parts) * float(p.gamma)
+            return squares.at_least(0.0) * p.gamma
+    return _distance(X, Z, p)
 
 
 def _product(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
@@ -89,8 +95,8 @@ def same_task(S: Tensor, T: HostArray, tolerance: float = SAME_TASK) -> Tensor:
 
 _STATISTICS: dict[str, Callable[[Tensor, HostArray, Profile], Tensor]] = {
     "squared": _squared,
-    "l1": _l1,
-    "chi2": _chi2,
+    "l1": _distance,
+    "chi2": _distance,
     "product": _product,
     "minimum": lambda S, T, p: S.at_most(T.T),
     "equal": lambda S, T, p: same_task(S, T).real(),
@@ -145,8 +151,18 @@ def _ranks(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
 def _each(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     d = int(Z.shape[1])
     parts = node.parts if len(node.parts) == d else node.parts * d
-    each = [gram(part, X.take(np.array([j]), axis=1), Z[:, j : j + 1]) for j, part in enumerate(parts)]
-    return total(each) * (1.0 / d)
+    profile = parts[0].profile
+    if profile is None:
+        each = [gram(part, X.take(np.array([j]), axis=1), Z[:, j : j + 1]) for j, part in enumerate(parts)]
+        return total(each) * (1.0 / d)
+    # one kernel that was resolved on each feature: they differ by γ alone
+    term, gammas = _TERMS[profile.of], np.array([part.values["gamma"] for part in parts])
+
+    def values(x: Tensor, z: HostArray, at: HostArray) -> Tensor:
+        found: Tensor = profile.at(term(x, z) * gammas[at], Tensor.sqrt, _decay)
+        return found
+
+    return _over_columns(X, Z, values) * (1.0 / d)
 
 
 def _matrix(node: Description, S: Tensor, T: HostArray, order: int) -> Tensor:
