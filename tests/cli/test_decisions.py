@@ -12,13 +12,12 @@ import pandas as pd
 import pytest
 
 from infinitask import load
-from infinitask.cli._classes import positive_of
 from infinitask.cli._models import MODELS, rows_of, smallest_fraction
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._search import fitted
 from infinitask.cli._steps import announce
 from infinitask.cli._tables import read_table
-from infinitask.cli._targets import Task
+from infinitask.cli._targets import Task, positive_of
 from infinitask.report import explore
 
 Run = Callable[..., Any]

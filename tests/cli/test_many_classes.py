@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from infinitask.cli._classes import as_model_labels, read_costs
 from infinitask.cli._models import rows_of, rows_with_targets
 from infinitask.cli._output import CommandError
 from infinitask.cli._predictions import DecisionRule, Query, evaluated, evaluation_lines, predicted
 from infinitask.cli._tables import TableFile
-from infinitask.cli._targets import Task
+from infinitask.cli._targets import Task, as_model_labels, read_costs
 
 Run = Callable[..., Any]
 

@@ -28,8 +28,7 @@ from infinitask import (
     tabular,
 )
 from infinitask.datasets import make_sine
-from infinitask.integrations._quantile_curves import QuantileCurveDistribution
-from infinitask.integrations.skpro import InfiniteQuantileProba
+from infinitask.integrations.skpro import InfiniteQuantileProba, QuantileCurveDistribution
 from infinitask.predictive import QuantileDistribution
 
 LEVELS = [0.05, 0.5, 0.3, 0.95]
@@ -342,8 +341,7 @@ def test_levels_outside_of_the_unit_interval_are_refused() -> None:
 
 
 def test_without_skpro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("skpro", "_quantile_curves"):
-        monkeypatch.delitem(sys.modules, f"infinitask.integrations.{name}")
+    monkeypatch.delitem(sys.modules, "infinitask.integrations.skpro")
     monkeypatch.setitem(sys.modules, "skpro.distributions.base", None)
     assert importlib.import_module("infinitask.integrations")
     with pytest.raises(ImportError, match=r"pip install infinitask\[skpro\]"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteQuantileRegressor, kernels
-from infinitask.cli._info import described
+from infinitask.cli._steps import described
 from infinitask.datasets import make_sine
 from infinitask.integrations.onnx import to_onnx
 from infinitask.kernels import (

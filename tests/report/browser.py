@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from infinitask.report._page import Page
+from infinitask.report._explore import Page
 
 HOW_TO_GET_ONE = "No Chromium with its driver is on the PATH; on Debian: apt-get install chromium chromium-driver."
 

@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.report import explore
-from infinitask.report._page import Page
+from infinitask.report._explore import Page
 from infinitask.tuning import InfiniteQuantileRegressorCV
 from tests.report import evaluator, mixed
 from tests.support.each import each

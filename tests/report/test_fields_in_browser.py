@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.report import explore
-from infinitask.report._page import Page
+from infinitask.report._explore import Page
 from tests.report import mixed
 from tests.report.browser import Tab
 

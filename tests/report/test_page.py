@@ -25,7 +25,7 @@ from infinitask import (
 )
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.report import explore
-from infinitask.report._page import Page
+from infinitask.report._explore import Page
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
-from infinitask.cli._classes import NO_COMPARISON, NO_PAGE, is_multiclass
 from infinitask.cli._columns import cell_warnings
-from infinitask.cli._info import show_model
 from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
 from infinitask.cli._output import CommandError, Screen, with_exit_code
 from infinitask.cli._predictions import DecisionRule, Query, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
-from infinitask.cli._targets import Task
+from infinitask.cli._steps import show_model
+from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
 from infinitask.persistence._file import replacing
 from infinitask.pipelines._tables import listed
 from infinitask.report import explore

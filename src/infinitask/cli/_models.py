@@ -18,16 +18,17 @@ from infinitask import (
     tabular,
 )
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._classes import as_model_labels, positive_of
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
 from infinitask.cli._tables import TableFile, check_column, columns_of
 from infinitask.cli._targets import (
     Task,
+    as_model_labels,
     as_numbers,
     labels,
     mistakes_among_numbers,
     outlier_among_targets,
+    positive_of,
     task_and_targets,
 )
 from infinitask.estimators._frames import as_arrays

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._classes import class_quality, is_multiclass, predicted_classes, read_costs
 from infinitask.cli._models import task_of
 from infinitask.cli._output import CommandError, formatted
 from infinitask.cli._tables import pandas
-from infinitask.cli._targets import Task
+from infinitask.cli._targets import Task, class_quality, is_multiclass, predicted_classes, read_costs
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """Of the intervals that an evaluation looks at."""

@@ -14,10 +14,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
-from infinitask.cli._classes import keep_labels
 from infinitask.cli._models import MIN_ROWS, MODELS, Rows, held_out, last, smallest_fraction
 from infinitask.cli._output import CommandError, Screen, formatted
-from infinitask.cli._targets import Task
+from infinitask.cli._targets import Task, keep_labels
 from infinitask.fitting._recipe import Units
 from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask.integrations._methods import model_and_arguments, without_search
+from infinitask._base.inner_model import inner_model
 
 ANSWERS = ("decision_function", "predict", "sample", "score")
 """How the names of methods begin that a view has as well; none of them changes the model."""
@@ -138,3 +141,28 @@ def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
     """The part of a task that a method takes; of a pipeline or a search, that of the model inside."""
     known = model_and_arguments(model, name)[1]
     return {key: value for key, value in task.items() if key in known}
+
+
+# ------------------------------------------------------------------------------------------------ which model answers
+def without_search(model: Any) -> Any:
+    """The model itself; of a search of scikit-learn, whose ``predict`` takes X alone, the one that it has chosen."""
+    return inner_model(model, stop=lambda candidate: not isinstance(candidate, BaseSearchCV))
+
+
+def model_and_arguments(model: Any, method: str) -> tuple[Any, Mapping[str, inspect.Parameter]]:
+    """The model that names the arguments of a method, and these; none where it has no such method.
+
+    Pipelines, searches and transformed targets hand arguments on.
+    """
+
+    def names_them(candidate: Any) -> bool:
+        hands_on = any(one.kind is one.VAR_KEYWORD for one in _arguments(candidate, method).values())
+        return not (hands_on or isinstance(candidate, BaseSearchCV))
+
+    found = inner_model(model, stop=names_them)
+    return found, _arguments(found, method)
+
+
+def _arguments(model: Any, method: str) -> Mapping[str, inspect.Parameter]:
+    own = getattr(model, method, None)
+    return inspect.signature(own).parameters if callable(own) else {}

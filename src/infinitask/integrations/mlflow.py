@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from infinitask.integrations._extras import not_installed
-from infinitask.integrations._methods import model_and_arguments, without_search
+from infinitask.integrations._level import model_and_arguments, without_search
 from infinitask.persistence import load, save
 
 __all__ = ["load_model", "log_model", "save_model"]

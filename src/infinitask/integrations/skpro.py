@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import clone
 
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import number, numbers
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.integrations._extras import not_installed
+from infinitask.predictive import QuantileDistribution
 
 try:
     import pandas as pd
+    from skpro.distributions.base import BaseDistribution
     from skpro.regression.base import BaseProbaRegressor
-
-    from infinitask.integrations._quantile_curves import QuantileCurveDistribution as QuantileCurveDistribution
 except ImportError as error:
     raise not_installed("infinitask.integrations.skpro needs skpro", "skpro") from error
 
@@ -90,10 +93,6 @@ class InfiniteQuantileProba(BaseProbaRegressor):
         self.estimator_ = clone(model).fit(_named(X), y.iloc[:, 0].to_numpy())
         return self
 
-    def _predict(self, X: Any) -> Any:
-        mean = self.estimator_.predict_distribution(_named(X)).mean()
-        return pd.DataFrame(mean, index=X.index, columns=self._get_columns(method="predict"))
-
     def _predict_proba(self, X: Any) -> QuantileCurveDistribution:
         found = self.estimator_.predict_distribution(_named(X))
         return QuantileCurveDistribution(found.levels, found.values, X.index, self._get_columns(method="predict"))
@@ -130,3 +129,226 @@ def _named(X: Any) -> Any:
     """X, with strings as names where some are strings and some are not, which scikit-learn refuses."""
     of_text = [isinstance(name, str) for name in X.columns]
     return X.set_axis([str(name) for name in X.columns], axis=1) if any(of_text) and not all(of_text) else X
+
+
+# ------------------------------------------------------------------------------------------------------ distributions
+class QuantileCurveDistribution(BaseDistribution):
+    """Distributions that are known by their quantile functions, linear between levels, as a distribution of skpro.
+
+    skpro's own do not hold a quantile function of a thousand levels without loss: ``QPD_Empirical`` makes steps of it,
+    and ``HistogramQPD`` needs values that rise strictly and puts the mass of a bin at its middle for the CRPS.
+
+    Each entry is one row of a :class:`~infinitask.predictive.QuantileDistribution`, and ``cdf``, ``pdf``, ``mean``,
+    ``var`` and the CRPS are its numbers. The mass beyond the first and the last level lies on the first and the last
+    value, where ``ppf`` stays. ``energy`` is exact, so that skpro's ``CRPS`` is exact too.
+
+    Parameters
+    ----------
+    levels : array (k,)
+        τ, ascending, in [0, 1], at least two; the same for all entries.
+    values : array (k,), (n, k) or (n, c, k)
+        Q(τ), nondecreasing along the last axis: of a single number, of n rows with one column, or of n rows with c
+        columns.
+    index : index of pandas or None
+        Of the n rows; None: 0, 1, …
+    columns : index of pandas or None
+        Of the c columns; None: 0, 1, …
+
+    Notes
+    -----
+    ``pmf`` is the jump of the cdf: at the ends, where levels do not reach 0 and 1, and wherever a quantile function is
+    flat. The tag ``distr:measuretype`` is "continuous" where there is no jump, and "mixed" otherwise. ``pdf`` is the
+    slope of the cdf over a window, which smooths jumps between the ends.
+
+    Examples
+    --------
+    >>> from infinitask.integrations.skpro import QuantileCurveDistribution
+    >>> uniform = QuantileCurveDistribution([0.0, 1.0], [[0.0, 1.0], [2.0, 6.0]], columns=["price"])
+    >>> uniform.mean()
+       price
+    0    0.5
+    1    4.0
+    >>> uniform.iloc[[1]].ppf(0.25)
+       price
+    1    3.0
+    >>> float(uniform.iat[1, 0].cdf(5.0))
+    0.75
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "capabilities:approx": ["pdfnorm"],
+        "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "pmf", "cdf", "ppf"],
+        "distr:measuretype": "mixed",
+        "distr:paramtype": "nonparametric",
+    }
+
+    index: Any
+    columns: Any
+    _shape: tuple[int, ...]
+
+    def __init__(self, levels: Any, values: Any, index: Any = None, columns: Any = None) -> None:
+        self.levels = levels
+        self.values = values
+        super().__init__(index=index, columns=columns)
+        if not np.any(self._jumps()):
+            exact = [name for name in self.get_tag("capabilities:exact") if name != "pmf"]
+            self.set_tags(**{"distr:measuretype": "continuous", "capabilities:exact": exact})
+
+    def _init_shape_bc(self, index: Any = None, columns: Any = None) -> None:
+        values = numbers("values", self.values)
+        if values.ndim not in (1, 2, 3):
+            raise ValueError(
+                f"values of shape {values.shape} were given; they must have the shape (k,), (n, k) or (n, c, k), with "
+                "the levels along the last axis."
+            )
+        self._curves = QuantileDistribution(self.levels, values.reshape(-1, values.shape[-1]))
+        if values.ndim == 1:
+            self._shape = ()
+            if index is not None or columns is not None:
+                raise ValueError("values of one number, (k,), were given with an index or columns; leave them out.")
+            return
+        n, c = len(values), 1 if values.ndim == 2 else values.shape[1]
+        self._shape = (n, c)
+        self.index = pd.RangeIndex(n) if self.index is None else self.index
+        self.columns = pd.RangeIndex(c) if self.columns is None else self.columns
+        if (len(self.index), len(self.columns)) != (n, c):
+            raise ValueError(
+                f"values for {n} rows and {c} columns were given with an index of {len(self.index)} and columns of "
+                f"{len(self.columns)}; the numbers must agree."
+            )
+
+    # ------------------------------------------------------------------------------------------------ parts of it
+    def _loc(self, rowidx: Any = None, colidx: Any = None) -> Any:
+        asked = [(key, own) for key, own in ((rowidx, self.index), (colidx, self.columns)) if key is not None]
+        if all(isinstance(key, pd.Index) and key.is_unique and key.equals(own) for key, own in asked):
+            return self  # skpro asks so before each function of a frame, and a copy has all levels
+        for key, own in asked:
+            labels = pd.Index([key] if np.isscalar(key) else key)
+            comparable = labels.nlevels == own.nlevels  # a part of a label of several levels is left to skpro
+            if comparable and not labels.isin(own).all():  # skpro would take the last one
+                missing = labels[~labels.isin(own)][0]
+                raise KeyError(f"{missing!r} was asked for; it is not among the labels {own.to_list()[:5]!r}, ….")
+        return super()._loc(rowidx, colidx)
+
+    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> QuantileCurveDistribution:
+        if np.isscalar(rowidx) and np.isscalar(colidx):
+            return self._iat(rowidx, colidx)
+        rows, columns = (
+            np.atleast_1d(np.arange(size)[slice(None) if places is None else places])
+            for size, places in zip(self._shape, (rowidx, colidx), strict=True)
+        )
+        return type(self)(
+            self.levels, self._table()[np.ix_(rows, columns)], self.index.take(rows), self.columns.take(columns)
+        )
+
+    def _iat(self, rowidx: Any = None, colidx: Any = None) -> QuantileCurveDistribution:
+        if rowidx is None or colidx is None:
+            raise ValueError("iat was given one position; it needs that of the row and that of the column.")
+        return type(self)(self.levels, self._table()[int(rowidx), int(colidx)])
+
+    def _table(self) -> HostArray:
+        """The values, (n, c, k)."""
+        return self._curves.values.reshape(*self._shape, -1)
+
+    def _jumps(self) -> HostArray:
+        """Where the quantile functions are flat, mass beyond the levels included: (entries, pieces)."""
+        width, values = self._curves._pieces()
+        return np.asarray((width > 0.0) & (values[:, 1:] == values[:, :-1]))
+
+    # -------------------------------------------------------------------------------------------------- functions
+    def _of_each(self, numbers_of_entries: HostArray) -> HostArray:
+        return np.asarray(numbers_of_entries).reshape(self._shape)
+
+    def _ppf(self, p: HostArray) -> HostArray:
+        level = np.asarray(p, dtype=np.float64)
+        if not np.all((level >= 0.0) & (level <= 1.0)):
+            raise ValueError("p holds numbers outside of [0, 1], or NaN; a quantile has a level between 0 and 1.")
+        return self._of_each(self._curves._curve.paired(level.ravel()))
+
+    def _cdf(self, x: HostArray) -> HostArray:
+        return self._of_each(self._curves.cdf(np.ravel(x)))
+
+    def _pdf(self, x: HostArray) -> HostArray:
+        return self._of_each(self._curves.pdf(np.ravel(x)))
+
+    def _log_pdf(self, x: HostArray) -> HostArray:
+        return _log(self._pdf(x))
+
+    def _pmf(self, x: HostArray) -> HostArray:
+        width, values = self._curves._pieces()
+        return self._of_each((self._jumps() & (values[:, 1:] == np.ravel(x)[:, None])) @ width)
+
+    def _log_pmf(self, x: HostArray) -> HostArray:
+        return _log(self._pmf(x))
+
+    def _mean(self) -> HostArray:
+        return self._of_each(self._curves.mean())
+
+    def _var(self) -> HostArray:
+        return self._of_each(self._curves.variance())
+
+    def _energy_self(self) -> HostArray:
+        return self._of_rows(self._spread())
+
+    def _energy_x(self, x: HostArray) -> HostArray:
+        # CRPS(y) = E|X − y| − ½ E|X − Y|
+        return self._of_rows(self._curves.crps(np.ravel(x)) + 0.5 * self._spread())
+
+    def pdfnorm(self, a: float = 2) -> Any:
+        """∫ f(x)^a dx = E f(X)^(a − 1), with f of :meth:`pdf`: by the midpoint rule over the levels.
+
+        Parameters
+        ----------
+        a : float
+
+        Returns
+        -------
+        data frame (n, c), or a number
+        """
+        number("a", a, low=0.0, open_low=False)
+        low, high = self._curves.levels[[0, -1]]
+        middle = low + (high - low) * (np.arange(200) + 0.5) / 200.0
+        found = self._of_each((high - low) * np.mean(self._curves.pdf(self._curves.ppf(middle)) ** (a - 1.0), axis=1))
+        return found[()] if self.ndim == 0 else pd.DataFrame(found, index=self.index, columns=self.columns)
+
+    def _sample(self, n_samples: Any = None) -> Any:
+        many = 1 if n_samples is None else n_samples
+        sampled = self._curves.sample(many).T.reshape(many, *self._shape)  # as skpro: from the state of np.random
+        if self.ndim == 0:
+            return float(sampled[0]) if n_samples is None else pd.DataFrame(sampled)
+        if n_samples is None:
+            return pd.DataFrame(sampled[0], index=self.index, columns=self.columns)
+        index = pd.concat([pd.DataFrame(index=self.index)] * many, keys=range(many)).index
+        return pd.DataFrame(sampled.reshape(-1, self._shape[1]), index=index, columns=self.columns)
+
+    def _spread(self) -> HostArray:
+        """E|X − Y| of each entry, from the CRPS at the first value v, E|X − v| − ½ E|X − Y|."""
+        first = self._curves.values[:, 0]
+        return np.asarray(np.maximum(2.0 * (self._curves.mean() - first - self._curves.crps(first)), 0.0))
+
+    def _of_rows(self, numbers_of_entries: HostArray) -> HostArray:
+        """skpro adds up the energies of a row."""
+        found = self._of_each(numbers_of_entries)
+        return found if self.ndim == 0 else found.sum(axis=1, keepdims=True)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters for skpro's tests: a table, one with mass at the ends, and a single number.
+
+        Parameters
+        ----------
+        parameter_set : str
+            Ignored: there is one set.
+        """
+        levels = np.linspace(0.0, 1.0, 5)
+        table = np.cumsum(np.arange(1.0, 31.0).reshape(3, 2, 5) % 7.0 + 0.5, axis=2)
+        return [
+            {"levels": levels, "values": table, "index": pd.Index([2, 5, 7]), "columns": pd.Index(["a", "b"])},
+            {"levels": 0.1 + 0.8 * levels, "values": table[:, 0], "index": pd.RangeIndex(3), "columns": ["a"]},
+            {"levels": levels, "values": table[0, 0]},
+        ]
+
+
+def _log(values: HostArray) -> HostArray:
+    with np.errstate(divide="ignore"):
+        return np.log(values)

@@ -20,10 +20,9 @@ import sklearn
 from infinitask._base.arrays import HostArray
 from infinitask.persistence import _upgrades
 from infinitask.persistence._allowance import check_counts
-from infinitask.persistence._reader import Reader
+from infinitask.persistence._entries import Reader, Writer
 from infinitask.persistence._rules import SCALARS
 from infinitask.persistence._shown import reason
-from infinitask.persistence._writer import Writer
 
 FORMAT = "infinitask model"
 """What the header of every file of this library calls itself."""

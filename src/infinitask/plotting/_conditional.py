@@ -10,8 +10,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, count
 from infinitask.plotting._asked import QUANTILES, asked
-from infinitask.plotting._canvas import Display
-from infinitask.plotting._look import SIZE
+from infinitask.plotting._look import SIZE, Display
 from infinitask.predictive import QuantileDistribution
 
 MAX_POINTS = 8

@@ -13,8 +13,7 @@ from infinitask._base.validation import levels_within
 from infinitask.metrics import mass_volume_curve, sensitivity_specificity
 from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked
-from infinitask.plotting._canvas import Display, colour_bar
-from infinitask.plotting._look import Look
+from infinitask.plotting._look import Display, Look, colour_bar
 from infinitask.predictive import CostCurve, NetBenefitCurve, ROCCurve
 
 MARKERS = ("o", "s", "D", "^", "v", "p")

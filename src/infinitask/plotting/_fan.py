@@ -11,8 +11,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, levels_within, predictions
 from infinitask.plotting._asked import CURVES, Features, asked, name_of
-from infinitask.plotting._canvas import Display, colour_bar, percent
-from infinitask.plotting._look import Look
+from infinitask.plotting._look import Display, Look, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""

@@ -12,8 +12,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, count
 from infinitask.fitting._gradients import Relevance
 from infinitask.plotting._asked import ANY, SELF_TUNED, asked
-from infinitask.plotting._canvas import Display
-from infinitask.plotting._look import Look
+from infinitask.plotting._look import Display, Look
 from infinitask.solvers import Solution
 
 

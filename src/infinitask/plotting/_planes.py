@@ -12,8 +12,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count
 from infinitask.pipelines._tables import as_table, listed
 from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, Asked, Features, asked, finite_range, holds_numbers
-from infinitask.plotting._canvas import Display, colour_bar, few
-from infinitask.plotting._look import Look
+from infinitask.plotting._look import Display, Look, colour_bar, few
 
 
 def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str) -> Any:

@@ -11,8 +11,7 @@ from scipy import stats
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count, finite, fraction, levels_within, numbers, predictions, targets
 from infinitask.plotting._asked import CURVES, LEVEL_SETS, QUANTILES, asked
-from infinitask.plotting._canvas import Display, percent
-from infinitask.plotting._look import Look
+from infinitask.plotting._look import Display, Look, percent
 
 
 def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, HostArray]:

@@ -15,8 +15,7 @@ from infinitask.calibration._levels import Levels, _quartile_levels
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
-from infinitask.integrations.onnx._kernels import same_task
-from infinitask.integrations.onnx._maps import bias, features, task_features
+from infinitask.integrations.onnx._kernels import bias, features, same_task, task_features
 from infinitask.integrations.onnx._opened import Bare
 from infinitask.kernels._task import SAME_TASK
 

@@ -19,8 +19,7 @@ from infinitask.field import Field
 from infinitask.integrations.onnx._answers import Question, answer, question
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor, total
 from infinitask.integrations.onnx._opened import Bare, Opened
-from infinitask.integrations.onnx._steps import changed, undone
-from infinitask.integrations.onnx._target import in_units
+from infinitask.integrations.onnx._steps import changed, in_units, undone
 from infinitask.pipelines import TransformedTarget
 
 LARGEST_DIFFERENCE = 1e-6
