@@ -28,7 +28,7 @@ import math
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
@@ -202,8 +202,8 @@ class Description:
 Names: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Texts that stand for a kernel, and the parameters that they stand for."""
 
-Named: TypeAlias = dict[str, tuple[type[Any], Mapping[str, Any]]]
-"""The class and the parameters for each text."""
+Named: TypeAlias = dict[str, Callable[[], Any]]
+"""What makes the kernel for each text."""
 
 Formula: TypeAlias = tuple[str, Mapping[str, Any], tuple["Kernel", ...]]
 """An operation, its numbers, and the kernels inside."""
@@ -225,7 +225,7 @@ class Kernel(BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, given in vars(cls).get("names", {}).items():
-            cls._named[name] = cls, given
+            cls._named[name] = partial(cls, **given)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         # scikit-learn's own takes a second for a sum of ten kernels
@@ -233,12 +233,6 @@ class Kernel(BaseEstimator, ABC):
         given = {name: _short(value) for name, value in self.get_params(deep=False).items()}
         changed = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    @classmethod
-    def from_name(cls, name: str, gamma: Any) -> Self:
-        """The kernel of that name; ``gamma`` is used if it has one."""
-        found, given = cls._named[name]
-        return found(**given, **({"gamma": gamma} if "gamma" in found._get_param_names() else {}))  # type: ignore[no-any-return]
 
     def describe(self) -> Description:
         """What the kernel is, as plain data: an operation, its numbers, and the kernels inside.
