@@ -105,6 +105,11 @@ def to_host(values: Array) -> HostArray:
     return np.asarray(values)
 
 
+def host_double(values: Array) -> HostArray:
+    """``values`` as a NumPy array of float64, wherever they live."""
+    return to_host(values).astype(np.float64, copy=False)
+
+
 def owned(values: Array) -> Array:
     """A copy of ``values`` where they live; lists and columns of pandas become NumPy arrays."""
     if compat.is_torch_array(values):

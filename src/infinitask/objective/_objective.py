@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, double, floats, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, double, floats, host_double, namespace, to_host
 from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row
 from infinitask.losses._base import Pointwise, Sums
@@ -138,7 +138,7 @@ class Objective:
     @cached_property
     def host_integrals(self) -> list[Integral]:
         """The integrals without targets, their weights and columns NumPy arrays of float64."""
-        return [replace(term, targets=None, row_weight=None).mapped(_host) for term in self.integrals]
+        return [replace(term, targets=None, row_weight=None).mapped(host_double) for term in self.integrals]
 
     @property
     def relative_sizes(self) -> list[float]:
@@ -269,9 +269,9 @@ class Objective:
         sums = self.row_sums(z, smoothing)
         losses = floats(sums.losses)
         values, lowers, squares = (losses[k::3] for k in range(3))
-        data = _host(sums.C).ravel()
+        data = host_double(sums.C).ravel()
         if sums.c is not None:
-            data = np.concatenate([data, _host(sums.c)])
+            data = np.concatenate([data, host_double(sums.c)])
         ridge_z = self.ridge * z
         penalty = float(self.linear @ z + 0.5 * ridge_z @ z)
         primal, gradient = sum(values) + penalty, data + self.linear + ridge_z
@@ -479,7 +479,7 @@ class Objective:
                 total = [v + xp.sum(weight, axis=0) for v, weight in zip(total, weights, strict=True)]
             return total
 
-        return [_host(sum(parts)) for parts in zip(*self._shared_out(visit), strict=True)]
+        return [host_double(sum(parts)) for parts in zip(*self._shared_out(visit), strict=True)]
 
     def duals(self, z: HostArray, smoothing: Smoothing) -> tuple[Array | None, ...]:
         """The dual point at z, (n, m) for each integral; None for those that are not smoothed."""
@@ -510,8 +510,10 @@ class Objective:
         """The same objective with NumPy arrays of float64."""
         if isinstance(self.rows, np.ndarray):
             return self
-        terms = tuple(term.mapped(_host) for term in self.integrals)
-        return replace(self, rows=_host(self.rows), sample_weight=_host(self.sample_weight), integrals=terms)
+        terms = tuple(term.mapped(host_double) for term in self.integrals)
+        return replace(
+            self, rows=host_double(self.rows), sample_weight=host_double(self.sample_weight), integrals=terms
+        )
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
@@ -533,7 +535,3 @@ class Objective:
             reach=None,
             gram=None,
         )
-
-
-def _host(values: Any) -> HostArray:
-    return to_host(values).astype(np.float64, copy=False)

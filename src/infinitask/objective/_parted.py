@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, floats, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, floats, host_double, to_host
 from infinitask.objective._balance import NodeSums, corner_sums, slopes_at_zero
 from infinitask.objective._objective import Objective
 from infinitask.objective._terms import RowSums, Smoothing
@@ -119,15 +119,11 @@ class PartedRows:
 
 
 # ------------------------------------------------------------------------------------------------ what a part does
-def _host(values: Any) -> HostArray:
-    return np.asarray(to_host(values), dtype=np.float64)
-
-
 def sums_of(part: Objective, z: HostArray, kappa: tuple[float, ...]) -> Sums:
     """The losses of all integrals (3 k,), the gradient in C and c and, where a dual point must balance, its nodes."""
     sums = part.row_sums(z, Smoothing(kappa))
-    found = [np.array(floats(sums.losses)), _host(sums.C)]
-    found.append(np.zeros(0) if sums.c is None else _host(sums.c))
+    found = [np.array(floats(sums.losses)), host_double(sums.C)]
+    found.append(np.zeros(0) if sums.c is None else host_double(sums.c))
     if sums.nodes is not None:
         nodes = sums.nodes.on_host()
         found += [nodes.mass, nodes.data, nodes.pull]
