@@ -55,9 +55,9 @@ SPANS = {
     ),
     "loss": (
         "infinitask.objective._table:Table.sums",
-        "infinitask.losses._box:BoxLoss.pointwise",
-        "infinitask.losses._box:BoxLoss.sums",
-        "infinitask.losses._box:BoxLoss.curvature",
+        "infinitask.losses._base:BoxLoss.pointwise",
+        "infinitask.losses._base:BoxLoss.sums",
+        "infinitask.losses._base:BoxLoss.curvature",
     ),
     "L-BFGS": ("infinitask.solvers._solve:_Path.by_lbfgs",),
     "Newton": ("infinitask.solvers._solve:_Path.by_newton",),

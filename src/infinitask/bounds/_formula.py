@@ -9,7 +9,7 @@ from typing import Any, final
 
 from infinitask._base.validation import choice, count, fraction, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
-from infinitask.losses._base import Stability
+from infinitask.losses._rows import Stability
 
 
 @final

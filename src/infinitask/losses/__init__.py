@@ -37,8 +37,7 @@ computed from its tangents.
 To add a loss, write a class with its row in ``_rows.py``.
 """
 
-from ._base import Loss
-from ._box import BoxLoss, Row
+from ._base import BoxLoss, Loss, Row
 from ._classes import MultiClassHinge as MultiClassHinge
 from ._convex import ConvexLoss, FunctionLoss
 from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared

@@ -8,7 +8,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask._base.validation import count, number
-from infinitask.losses._box import BoxLoss, Row
+from infinitask.losses._base import BoxLoss, Row
 from infinitask.losses._rows import _positive
 
 

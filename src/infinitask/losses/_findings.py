@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
-from infinitask.losses._base import Finding, Loss, kinked, named
+from infinitask.losses._base import Finding, Loss
+from infinitask.losses._row_checks import kinked, named
 from infinitask.losses._tangents import MAX_STEPS
 
 CHECKED = 40

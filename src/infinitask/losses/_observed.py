@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask.losses._base import Finding, Loss, Pointwise
-from infinitask.losses._box import BoxLoss, Row
+from infinitask.losses._base import BoxLoss, Finding, Loss, Pointwise, Row
 
 FEW = 0.2
 """If fewer than this fraction of the pairs have a target, only these are computed."""
