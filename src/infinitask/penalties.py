@@ -29,11 +29,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import choice, number
+from infinitask._base.validation import number
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
-from infinitask.losses import BoxLoss
-from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
+from infinitask.losses._rows import NonCrossing as NonCrossing
 from infinitask.measures import Quadrature
 
 __all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
@@ -211,27 +210,3 @@ class SumPenalty(Penalty):
         """Σ_k a_k M_k."""
         parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(self.penalties, self.weights, strict=True)]
         return np.asarray(sum(parts))
-
-
-def noncrossing_penalty(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:
-    """The penalty on curves that fall with θ, by its name.
-
-    Parameters
-    ----------
-    kind : {"hinge", "smoothed", "squared"}
-    weight : float
-        λ_nc.
-    kappa : float
-        κ of "smoothed", that of the loss; for 0 the smoothed positive part is the positive part itself.
-
-    Examples
-    --------
-    >>> noncrossing_penalty("smoothed", 2.0, kappa=0.5)
-    NonCrossing(kappa=0.5, weight=2.0)
-    >>> noncrossing_penalty("smoothed", 2.0)
-    NonCrossing(weight=2.0)
-    """
-    choice("noncrossing_loss", kind, ("hinge", "smoothed", "squared"))
-    if kind == "squared":
-        return SquaredNonCrossing(weight)
-    return NonCrossing(weight, kappa if kind == "smoothed" else 0.0)

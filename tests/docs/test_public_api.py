@@ -18,7 +18,7 @@ PROGRAMS = {"infinitask.demo"}
 FOR_NEIGHBOURS = {
     "infinitask.calibration.held_out": {"out_of_fold"},
     "infinitask.field": {"Problem"},
-    "infinitask.penalties": {"SumPenalty", "noncrossing_penalty"},
+    "infinitask.penalties": {"SumPenalty"},
 }
 """What public modules define for other folders alone."""
 

@@ -18,11 +18,11 @@ from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
-from infinitask.penalties import noncrossing_penalty
 from infinitask.solvers import _newton, solve
 from infinitask.solvers._base import DualPoint
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product, pairs
+from infinitask.tasks.base import Order
 from tests.support.arrays import as_like, to_host
 from tests.support.each import each
 
@@ -67,7 +67,7 @@ class Case:
         if self.noncrossing:
             bias_cols = None if psi_bias is None else psi_bias[1]
             terms.append(
-                Integral(noncrossing_penalty(self.crossing, self.noncrossing, 0.3), theta, weights, psi[1], bias_cols)
+                Integral(Order(self.noncrossing, self.crossing).penalty(0.3), theta, weights, psi[1], bias_cols)
             )
         omega = rng.uniform(0.5, 2.0, size=n) if self.weighted else np.ones(n)
         if self.elsewhere:

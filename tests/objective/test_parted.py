@@ -15,8 +15,8 @@ from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Integral, Objective, PartedRows, Parts, Smoothing, Sums, Visit, added
-from infinitask.penalties import noncrossing_penalty
 from infinitask.solvers import Eigenbasis, solve
+from infinitask.tasks.base import Order
 from tests.support.arrays import as_like
 from tests.support.each import each
 
@@ -108,7 +108,7 @@ def columns_and_features(case: Case, xp: Any = None, seed: int = 0) -> tuple[Obj
 
     terms = [term(case.loss, 0, y)]
     if case.noncrossing:
-        terms.append(term(noncrossing_penalty("hinge", case.noncrossing, 0.3), 1, None))
+        terms.append(term(Order(case.noncrossing).penalty(0.3), 1, None))
     linear = bias[0].T @ weights if case.linear and bias is not None else None
     rest = there(omega), tuple(terms), 0.05, case.ridge, linear
     return Objective(there(K), *rest), Objective(there(K @ M), *rest), M

@@ -16,9 +16,9 @@ from infinitask.bounds._formula import Bound, assemble
 from infinitask.features import FourierMap, KernelMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import Loss
-from infinitask.losses._base import Stability
+from infinitask.losses._rows import Stability
 from infinitask.measures import Measure
-from infinitask.penalties import Ridge, noncrossing_penalty
+from infinitask.penalties import Ridge
 
 OTHER_ROWS = 1e-5
 """The objective on the rows of the fit agrees with that of the fit to 1e-9; on other rows it differs by about 1%."""
@@ -257,7 +257,7 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
     crossing = 0.0
     if recipe.order.weight > 0.0:
         kappa = getattr(recipe.loss, "kappa", 0.0)
-        penalty = noncrossing_penalty(recipe.order.loss, recipe.order.weight, kappa)
+        penalty = recipe.order.penalty(kappa)
         named = recipe.order.inputs
         slopes = _values(model, X if named is None else named, order=1)
         crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))

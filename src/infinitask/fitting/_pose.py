@@ -30,7 +30,7 @@ from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
-from infinitask.penalties import Ridge, noncrossing_penalty
+from infinitask.penalties import Ridge
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
@@ -256,7 +256,7 @@ def _integrals(
     if recipe.order.weight == 0.0:
         return (risk,), finding
     kappa = float(getattr(recipe.loss, "kappa", 0.0))
-    falling = noncrossing_penalty(recipe.order.loss, recipe.order.weight, kappa)
+    falling = recipe.order.penalty(kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return (risk, integral(falling, 1, None, omega)), finding
 

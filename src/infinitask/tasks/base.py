@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, normal_scores, to_host
-from infinitask._base.validation import number
+from infinitask._base.validation import choice, number
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import HeldOut
 from infinitask.field import Field
-from infinitask.losses import Loss
+from infinitask.losses import BoxLoss, Loss
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.measures import Measure, Quadrature
 from infinitask.penalties import Penalty, Ridge
 
@@ -48,7 +49,7 @@ class Order:
     weight : float
         λ_nc of the penalty on curves that fall.
     loss : {"hinge", "smoothed", "squared"}
-        What λ_nc weighs: see :func:`~infinitask.penalties.noncrossing_penalty`.
+        What λ_nc weighs: the positive part, that of M-quantiles (smoothed as their loss is), or its square.
     at : ndarray (k, d) or None
         The inputs at which the penalty holds; None: the training inputs.
     hard : bool
@@ -65,6 +66,19 @@ class Order:
 
     def __post_init__(self) -> None:
         number("noncrossing", self.weight, low=0.0, open_low=False)
+        choice("noncrossing_loss", self.loss, ("hinge", "smoothed", "squared"))
+
+    def penalty(self, kappa: float) -> BoxLoss:
+        """The penalty on curves that fall; κ is that of the loss, 0 for the positive part itself.
+
+        Examples
+        --------
+        >>> Order(2.0, "smoothed").penalty(0.5)
+        NonCrossing(kappa=0.5, weight=2.0)
+        """
+        if self.loss == "squared":
+            return SquaredNonCrossing(self.weight)
+        return NonCrossing(self.weight, kappa if self.loss == "smoothed" else 0.0)
 
     @property
     def derivatives(self) -> tuple[int, ...]:
