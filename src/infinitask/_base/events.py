@@ -65,19 +65,15 @@ class CutShort:
 
 Event = Solving | Stage | Trying | Tried | Chosen | CutShort
 
-_listener: ContextVar[Callable[[Event], None] | None] = ContextVar("infinitask_listener", default=None)
+LISTENER: ContextVar[Callable[[Event], None] | None] = ContextVar("infinitask_listener", default=None)
+"""The listener of this thread; an event that takes time to make is made for one only."""
 
 
 def tell(event: Event) -> None:
     """Pass an event to the listener, if there is one."""
-    listener = _listener.get()
+    listener = LISTENER.get()
     if listener is not None:
         listener(event)
-
-
-def is_heard() -> bool:
-    """Whether there is a listener; an event that takes time to make is made for one only."""
-    return _listener.get() is not None
 
 
 @contextmanager
@@ -101,15 +97,15 @@ def listening(listener: Callable[[Event], None]) -> Iterator[None]:
     >>> all(isinstance(event, Solving) for event in heard), heard[-1].gap <= 1e-4
     (True, True)
     """
-    outer = _listener.get()
+    outer = LISTENER.get()
 
     def both(event: Event) -> None:
         if outer is not None:
             outer(event)
         listener(event)
 
-    token = _listener.set(both)
+    token = LISTENER.set(both)
     try:
         yield
     finally:
-        _listener.reset(token)
+        LISTENER.reset(token)

@@ -346,8 +346,10 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
     if isinstance(spec, InputKernel):
         return spec
     if isinstance(spec, str) and spec in InputKernel._named:
-        named = InputKernel._named[spec]()
-        return named.set_params(gamma=gamma) if hasattr(named, "gamma") else named
+        named: InputKernel = InputKernel._named[spec]()
+        if hasattr(named, "gamma"):
+            named.gamma = gamma
+        return named
     # A class, or some other estimator, is callable too, but not a function of two matrices.
     if callable(spec) and not isinstance(spec, type | BaseEstimator | str):
         from ._own import CallableKernel  # that module is imported later, so that errors name "rbf" first

@@ -429,8 +429,10 @@ def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "tas
     if isinstance(spec, TaskKernel):
         return spec
     if isinstance(spec, str) and spec in TaskKernel._named:
-        named = TaskKernel._named[spec]()
-        return named.set_params(gamma="median" if gamma is None else gamma) if hasattr(named, "gamma") else named
+        named: TaskKernel = TaskKernel._named[spec]()
+        if hasattr(named, "gamma"):
+            named.gamma = "median" if gamma is None else gamma
+        return named
     raise ValueError(
         f"{name}={spec!r} is not a task kernel; expected one of {', '.join(map(repr, TaskKernel._named))}, or an "
         "object such as Gaussian(gamma=0.5). A kernel of your own derives from TaskKernel, which knows derivatives."

@@ -256,7 +256,7 @@ def slopes_at_zero(objective: Objective) -> HostArray:
     size = np.zeros(int(first.weights.shape[0]))
     for block in objective.blocks():
         omega = objective.sample_weight[block]
-        u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
+        u = first.pointwise(block, 0.0 * omega[:, None] * first.weights).dual
         size += to_host(omega @ abs(u)).astype(np.float64)
     return size
 
@@ -318,7 +318,7 @@ def origin_rows(objective: Objective, constant: float | None = None) -> list[Dua
         for term in objective.integrals:
             zero = 0.0 * objective.sample_weight[block][:, None] * term.weights
             at_rest = term.loss.rests_at_zero
-            found.append((zero, zero if at_rest else term.loss.dual(term.theta, term.targets_of(block), zero)))
+            found.append((zero, zero if at_rest else term.dual(block, zero)))
         return found
 
     if objective.free:

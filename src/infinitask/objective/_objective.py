@@ -67,11 +67,9 @@ class Objective:
         How many entries a row of Φ has before zeros begin; None: all r.
     compiled : bool or None
         Whether compiled loops are used where they exist; None: :func:`compiles` decides.
-    threads : bool
-        Whether threads share out the blocks; False where this is one of several parts that are visited side by side.
-    keeps_copies : bool
-        Whether small copies that save time stay between evaluations; False where many such objectives are kept at once,
-        and memory is counted.
+    alone : bool
+        Whether threads share out the blocks, and small copies that save time stay between evaluations; False where this
+        is one of many parts that are visited side by side, and memory is counted.
     gram : ndarray (n, n) or None
         Φ Φᵀ up to rounding, if it is known.
     elsewhere : PartedRows or None
@@ -88,8 +86,7 @@ class Objective:
     block_entries: int = BLOCK_ENTRIES
     reach: HostArray | None = None
     compiled: bool | None = None
-    threads: bool = True
-    keeps_copies: bool = True
+    alone: bool = True
     gram: HostArray | None = None
     elsewhere: PartedRows | None = None
 
@@ -213,7 +210,7 @@ class Objective:
 
     def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
         """What groups of blocks yield, visited by threads where the rows are on the host."""
-        if len(self._groups) > 1 and self.threads and isinstance(self.rows, np.ndarray):
+        if len(self._groups) > 1 and self.alone and isinstance(self.rows, np.ndarray):
             return shared_out(visit, self._groups)
         return [visit(blocks) for blocks in self._groups]
 
@@ -225,7 +222,7 @@ class Objective:
     def _weighted_rows(self) -> HostArray | None:
         """diag(ω) Φ, where that is small enough to be kept."""
         small = isinstance(self.rows, np.ndarray) and self.rows.size <= MAX_WEIGHTED_ENTRIES
-        return self.rows * self.sample_weight[:, None] if small and self.keeps_copies else None
+        return self.rows * self.sample_weight[:, None] if small and self.alone else None
 
     def weight_of(self, term: Integral) -> Array:
         """ω of an integral, (n,)."""
@@ -255,13 +252,6 @@ class Objective:
             return (None,) * len(self.integrals)
         n = int(self.rows.shape[0])
         return tuple(Table.of(term, n) for term in self.integrals)
-
-    def _smoothed(self, t: int, smoothing: Smoothing, block: slice) -> tuple[Any, Array | None]:
-        """What the loss of integral t receives on a block of rows: κ·width and the centre."""
-        kappa, centre = smoothing.kappa[t], None if smoothing.centre is None else smoothing.centre[t]
-        if kappa == 0.0:
-            return 0.0, None
-        return kappa * self.integrals[t].width, None if centre is None else centre[block, :]
 
     # ---------------------------------------------------------------------------------------- one pass
     def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
@@ -336,32 +326,23 @@ class Objective:
     ) -> tuple[Sums, Array | None]:
         """The sums of integral t over its nodes and, where a dual point must balance, −ℓ*(−u); H is overwritten."""
         term, table, balances = self.integrals[t], self.tables[t], t == 0 and self.free
-        y = term.targets_of(block)
-        kappa, centre = self._smoothed(t, smoothing, block)
+        kappa, centre = smoothing.of(t)
         if balances and not isinstance(term.loss, BoxLoss):
-            seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
-            # −ℓ*(−u) is the lower bound of the loss at h, and u h
-            return Sums.of(seen, term.weights, kappa, centre), seen.lower + seen.dual * H
+            return term.balanced_sums(block, H, kappa, centre)
         if table is not None:
-            point = table.sums(H, block, smoothing.kappa[t], centre)
+            point = table.sums(H, block, kappa, None if centre is None else centre[block, :])
         else:
             other = None if room is None else room[1][: H.size].reshape(H.shape)
-            row = self._known_rows.get((t, block.start))
-            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, row=row, room=other)
-        return point, term.loss.dual(term.theta, y, point.dual) if balances else None
+            point = term.sums(block, H, kappa, centre, self._known_rows.get((t, block.start)), other)
+        return point, term.dual(block, point.dual) if balances else None
 
     @cached_property
-    def _known_rows(self) -> dict[tuple[int, int], Row]:
+    def _known_rows(self) -> dict[tuple[int, int], Row | None]:
         """The rows of the table for each integral and the start of each block, if they are small enough to keep."""
-        if not self.keeps_copies or self.n_pairs > MAX_KNOWN_PAIRS:
+        if not self.alone or self.n_pairs > MAX_KNOWN_PAIRS:
             return {}
-        terms = [(t, term, term.loss) for t, term in enumerate(self.integrals)]
-        return {
-            (t, block.start): loss.row(term.theta, term.targets_of(block))
-            for t, term, loss in terms
-            if isinstance(loss, BoxLoss) and type(loss).residual is BoxLoss.residual  # others look at their own
-            for block in self.blocks()
-        }
+        compare = [t for t, term in enumerate(self.integrals) if term.compares]  # others look at a row of their own
+        return {(t, block.start): self.integrals[t].row_of(block) for t in compare for block in self.blocks()}
 
     def _field(self, A: Array, term: Integral, shift: Array | None, room: HostArray | None = None) -> Array:
         """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
@@ -402,7 +383,7 @@ class Objective:
             for block in self.blocks():
                 omega = self.weight_of(term)[block]
                 zero = 0.0 * omega[:, None] * term.weights
-                data += float(omega @ term.loss.dual(term.theta, term.targets_of(block), zero) @ term.weights)
+                data += float(omega @ term.dual(block, zero) @ term.weights)
         return data
 
     def start(self) -> HostArray:
@@ -448,8 +429,7 @@ class Objective:
 
     def pointwise(self, t: int, block: slice, H: Array, smoothing: Smoothing) -> Pointwise:
         """The loss of integral t, its lower bound and the dual point at every pair of a block, from its field."""
-        term = self.integrals[t]
-        return term.loss.pointwise(term.theta, term.targets_of(block), H, *self._smoothed(t, smoothing, block))
+        return self.integrals[t].pointwise(block, H, *smoothing.of(t))
 
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
@@ -458,8 +438,7 @@ class Objective:
         for block, seen in self.fields(z, blocks):
             found = []
             for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
-                smoothed = self._smoothed(t, smoothing, block)
-                curvature = term.loss.curvature(term.theta, term.targets_of(block), H, *smoothed)
+                curvature = term.curvature(block, H, *smoothing.of(t))
                 found.append(curvature * term.weights * self.weight_of(term)[block][:, None])
             yield block, found
 

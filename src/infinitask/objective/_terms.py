@@ -12,6 +12,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses import BoxLoss, Loss, Row
+from infinitask.losses._base import Pointwise, Sums
 
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
@@ -91,11 +92,51 @@ class Integral:
         """Relative smoothing of the nodes, (m,)."""
         return self.loss.width(self.theta)
 
+    # ------------------------------------------------------------------------------- the loss on a block of rows
+    def _smoothed(self, block: slice, kappa: float, centre: Array | None) -> tuple[Any, Array | None]:
+        """What the loss receives: κ·width, and the centre of these rows."""
+        if kappa == 0.0:
+            return 0.0, None
+        return kappa * self.width, None if centre is None else centre[block, :]
+
+    def pointwise(self, block: slice, H: Array, kappa: float = 0.0, centre: Array | None = None) -> Pointwise:
+        """Loss, lower bound and dual point at every pair of a block, from its field; κ and the centre of all rows."""
+        return self.loss.pointwise(self.theta, self.targets_of(block), H, *self._smoothed(block, kappa, centre))
+
+    def curvature(self, block: slice, H: Array, kappa: float, centre: Array | None) -> Array:
+        """∂²ℓ^κ/∂h² at every pair of a block."""
+        return self.loss.curvature(self.theta, self.targets_of(block), H, *self._smoothed(block, kappa, centre))
+
+    def sums(
+        self, block: slice, H: Array, kappa: float, centre: Array | None, row: Row | None, room: HostArray | None
+    ) -> Sums:
+        """The sums over the nodes, see :meth:`~infinitask.losses.Loss.sums`."""
+        smoothed = self._smoothed(block, kappa, centre)
+        return self.loss.sums(self.theta, self.targets_of(block), H, self.weights, *smoothed, row=row, room=room)
+
+    def balanced_sums(self, block: slice, H: Array, kappa: float, centre: Array | None) -> tuple[Sums, Array]:
+        """The sums, and −ℓ*(−u) at every pair: it is the lower bound of the loss at h, and u h."""
+        seen = self.pointwise(block, H, kappa, centre)
+        return Sums.of(seen, self.weights, *self._smoothed(block, kappa, centre)), seen.lower + seen.dual * H
+
+    def dual(self, block: slice, u: Array) -> Array:
+        """−ℓ*(−u) at every pair of a block."""
+        return self.loss.dual(self.theta, self.targets_of(block), u)
+
     # ----------------------------------------------------------------------------------------------- what it offers
+    @property
+    def compares(self) -> bool:
+        """Whether the loss is an interval of slopes and looks at h less the target, or at h, and nothing else."""
+        return isinstance(self.loss, BoxLoss) and type(self.loss).residual is BoxLoss.residual
+
+    def smooth(self, scale: float) -> bool:
+        """Whether a solver need not smooth the loss, because its slope changes slowly over distances of ``scale``."""
+        return self.loss.smooth(scale)
+
     @property
     def kinked(self) -> bool:
         """Whether the loss is an interval of slopes with a kink, and looks at all pairs."""
-        return isinstance(self.loss, BoxLoss) and not self.loss.smooth(1.0) and not self.loss.few
+        return isinstance(self.loss, BoxLoss) and not self.smooth(1.0) and not self.loss.few
 
     @property
     def free_levels(self) -> bool:
@@ -104,7 +145,7 @@ class Integral:
         if self.bias_cols is None or self.bias_cols.shape != (m, m) or self.targets is None:
             return False
         row = self.row_of(slice(None))
-        if row is None or not row.plain or row.low is None or row.high is None or loss.smooth(1.0):
+        if row is None or not row.plain or row.low is None or row.high is None or self.smooth(1.0):
             return False
         around = np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0)
         return bool(around and np.linalg.cond(to_host(self.bias_cols)) <= 1e3) and loss.shares_of(self.targets) is None
@@ -112,13 +153,13 @@ class Integral:
     @property
     def one_class(self) -> bool:
         """Whether each node has an h of its own, slopes in [0, 1/θ] and no target, and a bias joins them."""
-        (m, s), loss = self.cols.shape, self.loss
+        m, s = self.cols.shape
         if self.targets is not None or self.bias_cols is None or m != s or np.size(self.theta) != m:
             return False
-        if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
+        theta, row = np.ravel(to_host(self.theta)), self.row_of(slice(None)) if self.compares else None
+        if row is None or not row.plain or row.low is None or row.high is None:
             return False
-        theta, row = np.ravel(to_host(self.theta)), loss.row(self.theta, None)
-        if not row.plain or row.low is None or row.high is None or np.any(row.low) or np.any(theta <= 0.0):
+        if np.any(row.low) or np.any(theta <= 0.0):
             return False
         gram = to_host(self.cols.T @ (self.weights[:, None] * self.cols))
         own = np.max(np.abs(gram - np.eye(s))) < 1e-8
@@ -213,6 +254,10 @@ class Smoothing:
 
     kappa: tuple[float, ...]
     centre: tuple[Array | None, ...] | None = None
+
+    def of(self, t: int) -> tuple[float, Array | None]:
+        """κ and the centre of integral t."""
+        return self.kappa[t], None if self.centre is None else self.centre[t]
 
     def reordered(self, order: HostArray) -> Smoothing:
         """The same for rows in another order."""

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.events import Solving, is_heard, tell
+from infinitask._base.events import LISTENER, Solving, tell
 from infinitask.objective import Evaluation, Objective, Smoothing
 
 MAX_SOLVE_SIZE = 8_000
@@ -332,7 +332,7 @@ class Ledger:
 
     def _record(self, primal: float, label: str) -> None:
         self.history.append((self.n_evaluations, primal, self.certificate.dual))
-        if is_heard():
+        if LISTENER.get() is not None:
             tell(Solving(self.n_evaluations, float(self.certificate.gap), self.tol))
         now = time.perf_counter()
         if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):

@@ -133,9 +133,8 @@ class Order:
     def first_weight(self) -> float:
         """A weight of the penalty that suits the slopes of the loss at the start."""
         source = self.source
-        first = source.integrals[0]
         block, fields = next(iter(source.fields(source.start())))
-        slopes = to_host(first.loss.slope(first.theta, first.targets_of(block), fields[0]))
+        slopes = to_host(source.integrals[0].pointwise(block, fields[0]).dual)
         return FIRST_PENALTY * (float(np.mean(np.abs(slopes))) or 1.0)
 
     # ------------------------------------------------------------------------------------------- the proof

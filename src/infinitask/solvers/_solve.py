@@ -251,9 +251,9 @@ def _widest(objective: Objective) -> Smoothing:
     A risk that is smooth by itself gains nothing.
     """
     first = 0.1 * objective.scale
-    rest = first if objective.integrals[0].loss.smooth(first) else objective.scale
+    rest = first if objective.integrals[0].smooth(first) else objective.scale
     sizes = [first, *(rest * size for size in objective.relative_sizes[1:])]
-    return Smoothing(tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, sizes, strict=True)))
+    return Smoothing(tuple(0.0 if t.smooth(k) else k for t, k in zip(objective.integrals, sizes, strict=True)))
 
 
 class _Path:

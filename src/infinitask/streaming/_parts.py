@@ -191,8 +191,7 @@ class PartMaker:
             self.bias_linear,
             entries,
             compiled=self.compiled,
-            threads=False,
-            keeps_copies=False,
+            alone=False,
         )
 
     @cached_property
