@@ -79,6 +79,9 @@ CASES: dict[str, Callable[[], Work]] = {
     "level sets, 2 inputs, n = 500": lambda: fits(
         lambda: InfiniteOneClassSVM(alpha=1e-3, gamma="median", random_state=0), make_mixture(500, random_state=0)
     ),
+    "level sets with defaults, 2 inputs, n = 1000": lambda: fits(
+        lambda: InfiniteOneClassSVM(random_state=0), make_mixture(1000, random_state=0)
+    ),
     "costs, 2 inputs, n = 2000": lambda: fits(
         lambda: InfiniteCostSensitiveClassifier(random_state=0), *make_moons(2000, noise=0.3, random_state=0)
     ),
