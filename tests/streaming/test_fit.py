@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from infinitask.fitting import _learn
 from infinitask.fitting._defaults import shrinkage
 from infinitask.losses import ConvexLoss
 from infinitask.measures import Discrete, Uniform
-from infinitask.solvers import Reason
 from infinitask.streaming import Blocks
 from infinitask.streaming import _fit as large
 from infinitask.streaming._parts import LocalParts, PartMaker
@@ -264,84 +262,21 @@ def test_the_certificate_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) ->
 RANKED = {"features": "nystroem", "rank": 40, "random_state": 0}
 
 
-def test_features_kept_in_single_precision_serve_many_rows(
-    monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
-) -> None:
+def test_features_on_a_device_serve_many_rows(monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]) -> None:
     pytest.importorskip("torch", reason="pip install infinitask[torch]")
     sample_rows(monkeypatch, 1_000)
     n = 20_000
-    read, entries = rows_in_blocks(n, 6_000), n * (RANKED["rank"] + 1)
-    one = Blocks(read, memory=5 * entries)
-    first, other = fixed(**RANKED).fit(Blocks(read)), fixed(device="cpu", **RANKED).fit(one)
-    double, single = seen_parts
-    assert not double.make.single
-    assert single.make.single
-    assert single.keeps_features
-    assert {str(piece.rows.dtype) for piece in single._kept or ()} == {"torch.float32"}
-    assert one.passes == 2  # no second start in double precision
-    assert other.dual_gap_ <= TOL
-    assert other.objective_ == pytest.approx(first.objective_, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("memory", "tol", "device", "single"),
-    [
-        (5, TOL, "cpu", True),
-        (8, TOL, "cpu", False),
-        (3, TOL, "cpu", False),
-        (5, 5e-6, "cpu", False),
-        (5, TOL, None, False),
-    ],
-    ids=["as asked", "room for double", "no room", "a small gap", "the host"],
-)
-@pytest.mark.slow
-def test_single_precision_is_taken_only_where_it_saves_memory(
-    data: Any,
-    memory: int,
-    tol: float,
-    device: str | None,
-    single: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    seen_parts: list[LocalParts],
-) -> None:
-    pytest.importorskip("torch", reason="pip install infinitask[torch]")
-    visit_in_parts(monkeypatch)
-    X, y, _ = data
-    fixed(tol=tol, device=device, **RANKED).fit(cut(X, y, memory=memory * N * 41))
-    assert seen_parts[0].make.single is single
-
-
-def test_what_single_precision_cannot_reach_double_precision_does(
-    data: Any, monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
-) -> None:
-    pytest.importorskip("torch", reason="pip install infinitask[torch]")
-    visit_in_parts(monkeypatch)
-    found: list[Any] = []
-    solved = large._solved
-
-    def stalling(recipe: Any, problem: Any, parted: Any, rough: Any = None) -> Any:
-        """As if a solver that was asked for a rough answer had stalled there."""
-        asked = replace(recipe, tol=0.3) if parted.M is None else recipe
-        solution = solved(asked, problem, parted, rough)
-        if parted.M is None:
-            solution = replace(solution, reason=Reason.LBFGS_STALLED)
-        found.append(solution)
-        return solution
-
-    monkeypatch.setattr(large, "_solved", stalling)
-    X, y, _ = data
-    memory = fixed(**RANKED).fit(X, y)
-    model = fixed(device="cpu", **RANKED).fit(cut(X, y, memory=5 * N * 41))
-    assert [parts.make.single for parts in seen_parts] == [True, False]
-    first, then = found
-    assert first.gap > TOL >= model.dual_gap_
-    assert model.objective_ == pytest.approx(memory.objective_, rel=2 * TOL)
-    solution = model.solution_
-    assert solution.n_evaluations == first.n_evaluations + then.n_evaluations
-    assert solution.n_iter == first.n_iter + then.n_iter
-    assert len(solution.history) == len(first.history) + len(then.history)
-    assert np.all(np.diff(solution.history[:, 0]) >= 0)
-    assert sum(parts.passes for parts in seen_parts) >= solution.n_evaluations
+    read = rows_in_blocks(n, 6_000)
+    room = 8 * n * (RANKED["rank"] + 1)
+    kept, again = (Blocks(read, memory=memory) for memory in (room, room - 1))
+    first, *others = (
+        fixed(device=d, **RANKED).fit(rows) for d, rows in ((None, Blocks(read)), ("cpu", kept), ("cpu", again))
+    )
+    assert [parts.keeps_features for parts in seen_parts] == [True, True, False]
+    assert kept.passes == 2
+    for other in others:
+        assert other.dual_gap_ <= TOL
+        assert other.objective_ == pytest.approx(first.objective_, rel=1e-3)
 
 
 def peak(memory: int | None, n: int, size: int) -> int:

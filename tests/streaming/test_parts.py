@@ -64,11 +64,10 @@ def cut(data: Any, rows: int = 300) -> list[Block]:
 def summed(parts: LocalParts, make: PartMaker, seed: int = 0) -> Any:
     """The sums of a pass at some point."""
     s = make.integrals[0].cols.shape[1]
-    C = np.random.default_rng(seed).normal(size=(make.left.shape[1], s))
-    C = C if make.single else make.left @ C
+    C = np.random.default_rng(seed).normal(size=(make.width, s))
     smoothing = Smoothing((0.1,) * len(make.integrals))
     losses, gradient, *_ = parts.total(sums_of, C.ravel(), smoothing.kappa)
-    return losses, gradient if make.single else make.left.T @ gradient
+    return losses, gradient
 
 
 def same(one: Any, other: Any, tolerance: float) -> None:
@@ -81,32 +80,24 @@ def test_what_is_kept_is_what_fits(data: Any, made: PartMaker) -> None:
     inputs = 8 * N * (INPUTS + 2)
     assert made.width == COLUMNS
     assert inputs < FEATURES / 2
-    single = replace(made, single=True)
-    for make, memory, kept in ((made, FEATURES, True), (single, FEATURES // 2, True), (made, inputs, False)):
-        parts = LocalParts(cut(data), make, memory)
-        summed(parts, make)
+    for memory, kept in ((FEATURES, True), (inputs, False)):
+        parts = LocalParts(cut(data), made, memory)
+        summed(parts, made)
         assert parts.keeps_features is kept
         assert parts._kept is not None
         pieces = {type(piece) for piece in parts._kept}
         assert pieces == ({Objective} if kept else {Block})
-        if make.single:
-            assert all(piece.rows.dtype == np.float32 for piece in parts._kept)
     nothing = LocalParts(cut(data), made, inputs - 1)
     summed(nothing, made)
     assert nothing._kept is None
 
 
-@pytest.mark.parametrize(
-    ("memory", "tolerance"),
-    [(FEATURES, 1e-12), (FEATURES // 2, 1e-5), (8 * N * (INPUTS + 2), 1e-12), (0, 1e-12)],
-    ids=["features", "features in single precision", "inputs", "nothing"],
-)
-def test_the_sums_are_the_same_whatever_is_kept(data: Any, made: PartMaker, memory: int, tolerance: float) -> None:
+@pytest.mark.parametrize("memory", [FEATURES, 8 * N * (INPUTS + 2), 0], ids=["features", "inputs", "nothing"])
+def test_the_sums_are_the_same_whatever_is_kept(data: Any, made: PartMaker, memory: int) -> None:
     whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    make = replace(made, single=memory == FEATURES // 2)
-    parts = LocalParts(cut(data), make, memory)
+    parts = LocalParts(cut(data), made, memory)
     for passes in (1, 2, 3):
-        same(summed(parts, make), whole, tolerance)
+        same(summed(parts, made), whole, 1e-12)
         assert parts.passes == passes
 
 
@@ -271,9 +262,7 @@ def test_what_is_kept_takes_the_memory_that_was_given(
 
 
 def test_the_description_says_what_is_kept(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    single = replace(made, single=True)
     assert LocalParts(cut(data), made, FEATURES).description == "features kept"
-    assert LocalParts(cut(data), single, FEATURES).description == "features kept in single precision"
     assert LocalParts(cut(data), made, 0).description == "features made again in every pass"
     run_out(monkeypatch, 400)
     parts = LocalParts(cut(data, N), made, FEATURES)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -139,16 +139,6 @@ class Solution:
     def converged(self) -> bool:
         """Whether the gap asked for was reached."""
         return self.reason.converged
-
-    def after(self, first: Solution) -> Solution:
-        """The solution of a run that went on where ``first`` stopped, with the evaluations of both."""
-        return replace(
-            self,
-            n_iter=first.n_iter + self.n_iter,
-            n_evaluations=first.n_evaluations + self.n_evaluations,
-            max_iter=first.n_evaluations + self.max_iter,
-            history=np.vstack([first.history, self.history + np.array([first.n_evaluations, 0.0, 0.0])]),
-        )
 
     @property
     def message(self) -> str:

@@ -45,10 +45,6 @@ class RowSource(ABC):
         """
 
     @abstractmethod
-    def budget(self, device: str | None) -> float:
-        """Bytes that features may take between passes, on all machines together."""
-
-    @abstractmethod
     def parts(self, make: PartMaker) -> Parts:
         """The rows as parts of an objective, each made by ``make``."""
 
@@ -301,11 +297,7 @@ class Blocks(RowSource):
 
     def parts(self, make: PartMaker) -> LocalParts:
         """See :meth:`RowSource.parts`."""
-        return LocalParts(self, make, self.budget(make.device))
-
-    def budget(self, device: str | None) -> float:
-        """See :meth:`RowSource.budget`."""
-        return budget_of(device, self.memory)
+        return LocalParts(self, make, budget_of(make.device, self.memory))
 
 
 def _check_once(columns: list[str], inputs: list[str], target: str | None, weight: str | None) -> None:

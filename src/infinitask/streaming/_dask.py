@@ -32,7 +32,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray, free_memory, one_blas_thread, to_host
 from infinitask.objective import Parts, Sums, Visit, added
 from infinitask.streaming._blocks import RowSource
-from infinitask.streaming._parts import KEPT_FRACTION, Block, LocalParts, PartMaker, budget_of
+from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of, kept_fraction
 from infinitask.streaming._sampling import Draw, Names, Survey, checked
 
 WAIT_FOR_WORKERS = 300
@@ -141,19 +141,10 @@ class DaskRows(RowSource):
     def parts(self, make: PartMaker) -> Parts:
         """See :meth:`RowSource.parts`."""
         client = _client()
-        budget = self.budget(make.device)
-        return (
-            LocalParts(self, make, budget)
-            if client is None
-            else DaskParts(client, self.partitions, make, self.inputs, budget)
-        )
-
-    def budget(self, device: str | None) -> float:
-        """See :meth:`RowSource.budget`."""
-        client = _client()
-        if client is None or self.memory is not None:
-            return budget_of(device, self.memory)
-        return KEPT_FRACTION * _free(client, device)
+        if client is None:
+            return LocalParts(self, make, budget_of(make.device, self.memory))
+        budget = kept_fraction(make.device) * _free(client, make.device) if self.memory is None else float(self.memory)
+        return DaskParts(client, self.partitions, make, self.inputs, budget)
 
 
 def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
@@ -244,18 +235,17 @@ class DaskParts(Parts):
 
         self.client, self.n = client, make.n
         (self._make,) = futures_of(client.persist([_leaf("maker-of-parts", make)]))
-        item, how = make.entry_bytes, "rows read again in every pass"
-        self._item = item if item * make.n * make.width <= budget else 0
+        how, self._keeps = "rows read again in every pass", 8 * make.n * make.width <= budget
         self._parts: list[Any] = [[part] for part in partitions]
         self._where: list[str] = []
         """The worker that each part was made for; empty where parts are not kept."""
-        if self._item or 8 * make.n * (inputs + 2) <= budget:
+        if self._keeps or 8 * make.n * (inputs + 2) <= budget:
             count = min(max(1, sum(client.nthreads().values())), len(partitions))
             ends = [k * len(partitions) // count for k in range(count + 1)]
             self._groups = [partitions[low:high] for low, high in pairwise(ends)]
             self._parts, self._where = [None] * count, [""] * count
             self._place(range(count))
-            how = "features kept" if self._item else "inputs kept, features made again in every pass"
+            how = "features kept" if self._keeps else "inputs kept, features made again in every pass"
         self.description = f"{len(partitions)} partitions on {len(client.nthreads())} workers; {how}"
         self.passes = 0
 
@@ -274,7 +264,7 @@ class DaskParts(Parts):
             self._where[k] = min(load, key=lambda address: load[address])
             blocks, rows = rows[: len(self._groups[k])], rows[len(self._groups[k]) :]
             wish = {"workers": [self._where[k]], "allow_other_workers": True}
-            self._parts[k] = self.client.submit(_kept, blocks, self._make, self._item, pure=False, **wish)
+            self._parts[k] = self.client.submit(_kept, blocks, self._make, self._keeps, pure=False, **wish)
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`; one task for each part, and a tree of sums."""
@@ -374,18 +364,18 @@ def _joined(draws: Iterable[Draw]) -> Draw:
     return found
 
 
-def _kept(blocks: list[Block], make: PartMaker, item: int) -> LocalParts:
-    """What stays on a worker: features, each number of ``item`` bytes, or the blocks alone if that is 0."""
+def _kept(blocks: list[Block], make: PartMaker, features: bool) -> LocalParts:
+    """What stays on a worker: features, or the blocks alone."""
     blocks = [block for block in blocks if block.X.shape[0]]
     n = sum(int(block.X.shape[0]) for block in blocks)
-    parts = LocalParts(blocks, replace(make, n=n), item * n * make.width)
+    parts = LocalParts(blocks, replace(make, n=n), 8 * n * make.width if features else 0)
     with one_blas_thread():
-        return parts.filled() if item else parts
+        return parts.filled() if features else parts
 
 
 def _visited(part: LocalParts | list[Block], make: PartMaker, asked: _Asked) -> Sums | None:
     """The sums of a part; None where it has no rows."""
-    parts = part if isinstance(part, LocalParts) else _kept(part, make, 0)
+    parts = part if isinstance(part, LocalParts) else _kept(part, make, False)
     with one_blas_thread():
         return parts.total(asked.visit, *asked.arguments) if parts.n else None
 

@@ -28,9 +28,9 @@ from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import Precomputed
 from infinitask.objective import PartedRows, Smoothing
 from infinitask.objective._terms import compiles
-from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
+from infinitask.solvers import Eigenbasis, Solution, Start, solve
 from infinitask.streaming._blocks import RowSource
-from infinitask.streaming._parts import SINGLE_TOLERANCE, PartMaker, Targets
+from infinitask.streaming._parts import PartMaker, Targets
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
@@ -100,29 +100,19 @@ class _Rows:
         return replace(problem, phi=replace(phi, description=described))
 
     def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
-        """From a rough solution of the sample to that of all rows; in double precision where single does not reach
-        it.
-        """
+        """From a rough solution of the sample to that of all rows."""
         rows = self._parted(recipe, problem, units)
         if recipe.verbose:
             r, s = problem.objective.shape
             shown = problem.phi.description, f"{r} × {s} unknowns", rows.parts.description
             print("; ".join((f"{self.n} rows", *shown)), file=sys.stderr)
-        solution, passes = _solved(recipe, problem, rows), rows.parts.passes
-        if rows.M is None and solution.reason is Reason.LBFGS_STALLED:
-            # what single precision cannot reach, double precision does, even if it takes more passes
-            rows, first = self._parted(recipe, problem, units, single=False), solution
-            solution = _solved(recipe, problem, rows, first).after(first)
-            passes += rows.parts.passes
+        solution = _solved(recipe, problem, rows)
         if recipe.verbose:
-            print(f"{passes} passes over the rows, after the first", file=sys.stderr)
+            print(f"{rows.parts.passes} passes over the rows, after the first", file=sys.stderr)
         return solution
 
-    def _parted(self, recipe: Recipe, problem: Problem, units: Units, *, single: bool = True) -> PartedRows:
-        """All rows in parts, in the features of the problem of the sample.
-
-        ``single``: whether features may be kept in single precision.
-        """
+    def _parted(self, recipe: Recipe, problem: Problem, units: Units) -> PartedRows:
+        """All rows in parts, in the features of the problem of the sample."""
         units = Units() if recipe.loss.degree is None else units
         targets = Targets(self.classes, units) if self.targets else None
         phi, objective = problem.phi.map, problem.objective
@@ -137,11 +127,6 @@ class _Rows:
             left = block_diag(problem.constant, left)
         terms = tuple(objective.host_integrals)
         pairs = self.n * sum(int(term.theta.shape[0]) for term in terms)
-        entries, budget = self.n * left.shape[0], self.source.budget(recipe.device)
-        # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory.
-        # On the host multiplying all rows by M takes longer than making the columns again
-        single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
-        single = single and 4 * entries <= budget < 8 * entries
         make = PartMaker(
             columns=columns,
             constant=problem.constant is not None,
@@ -152,12 +137,11 @@ class _Rows:
             targets=targets,
             n=self.n,
             mass=self.survey.mass,
-            left=left,
-            single=single,
+            width=int(left.shape[0]),
             device=recipe.device,
             compiled=compiles(pairs) and recipe.device is None,
         )
-        return PartedRows(self.source.parts(make), None if single else as_like(left, objective.rows[:1, :]))
+        return PartedRows(self.source.parts(make), as_like(left, objective.rows[:1, :]))
 
 
 def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
@@ -217,10 +201,10 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     return None
 
 
-def _solved(recipe: Recipe, problem: Problem, rows: PartedRows, rough: Solution | None = None) -> Solution:
-    """From a rough solution, by default of the problem of the sample, to that of all rows."""
+def _solved(recipe: Recipe, problem: Problem, rows: PartedRows) -> Solution:
+    """From a rough solution of the problem of the sample to that of all rows."""
     basis = Eigenbasis.of(problem.objective)
-    rough = rough or solve(
+    rough = solve(
         problem.objective,
         basis=basis,
         solver=recipe.solver,

@@ -1,19 +1,13 @@
 """Blocks of rows as parts of an objective: made once and kept, or made again in every pass.
 
-What is kept between passes is decided by the memory that is free: features of all rows, the same in single precision,
-the inputs alone, or nothing. A device that runs out of memory gets smaller pieces.
-
-Single precision is for keeping features, never for computing them. Columns k(x, Z) become features by numbers up to 1e7
-that cancel (see :class:`~infinitask.features.KernelMap`): in single precision nothing would be left (2 000 uniform
-landmarks in eight dimensions: no gap below 1e-3). What is kept in single precision is therefore Φ = K M itself,
-computed in double precision and rounded.
+What is kept between passes is decided by the memory that is free: features of all rows, the inputs alone, or nothing. A
+device that runs out of memory gets smaller pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -30,7 +24,6 @@ from infinitask._base.arrays import (
     is_out_of_memory,
     moved,
     namespace,
-    place,
     row_blocks,
     take,
     to_host,
@@ -39,12 +32,9 @@ from infinitask._base.threads import shared_out
 from infinitask.fitting._recipe import Units
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 
-KEPT_FRACTION = 0.4
-"""Fraction of the free memory that is used to keep features or inputs between passes."""
-
-SINGLE_TOLERANCE = 1e-5
-"""Features may be kept in single precision for gaps of at least this: products of numbers of size one in single
-precision are right to about 1e-6."""
+KEPT_FRACTION, KEPT_ON_DEVICE = 0.4, 0.7
+"""Fractions of the free memory that are used to keep features or inputs between passes, on the host and on a device,
+whose memory serves nothing else: on an H200 passes that make features again take almost three times as long."""
 
 MIN_PIECE_ROWS = 256
 """Fewer rows of a piece do not save memory."""
@@ -116,10 +106,8 @@ class PartMaker:
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
-    left : ndarray (p, r)
-        M: from the columns, that of ones among them, to the features.
-    single : bool
-        Whether parts hold Φ = K M in single precision, instead of the columns K in double precision.
+    width : int
+        p, with the column of ones.
     device : str or None
     compiled : bool
         Whether compiled loops are used on the host.
@@ -134,20 +122,9 @@ class PartMaker:
     targets: Targets | None
     n: int
     mass: float
-    left: HostArray
-    single: bool
+    width: int
     device: str | None
     compiled: bool
-
-    @property
-    def width(self) -> int:
-        """p, with the column of ones."""
-        return int(self.left.shape[0])
-
-    @property
-    def entry_bytes(self) -> int:
-        """Bytes of an entry of the features of a part."""
-        return 4 if self.single else 8
 
     def placed(self, block: Block) -> Block:
         """A block where it is computed with: inputs in double precision, targets as numbers, weights.
@@ -170,8 +147,6 @@ class PartMaker:
         columns = self.columns(block.X)
         xp = namespace(columns)
         rows = xp.concat([xp.ones_like(columns[:, :1]), columns], axis=1) if self.constant else columns
-        if self.single:
-            rows = xp.astype(rows @ self._left_there, xp.float32)
         terms = tuple(
             replace(
                 term,
@@ -194,14 +169,6 @@ class PartMaker:
             alone=False,
         )
 
-    @cached_property
-    def _left_there(self) -> Array:
-        """M where the rows are: moved once, not for every part."""
-        return place(self.left, self.device)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # M where it is needed is made again there
-
 
 Piece: TypeAlias = Block | Objective
 
@@ -220,14 +187,13 @@ class LocalParts(Parts):
 
     def __init__(self, blocks: Iterable[Block], make: PartMaker, budget: float) -> None:
         self.blocks, self.make, self.n = blocks, make, make.n
-        self.keeps_features = make.entry_bytes * make.n * make.width <= budget
+        self.keeps_features = 8 * make.n * make.width <= budget
         # while features are made on a device, a piece takes about eight arrays of their size: an eighth of the memory
         most = IN_MEMORY if make.device is None else free_memory(make.device) // (8 * 8 * 8)
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
         self._budget = budget
         self._kept: list[Piece] | None = None
-        kept = "features kept in single precision" if make.single else "features kept"
-        self.description = kept if self.keeps_features else MADE_AGAIN
+        self.description = "features kept" if self.keeps_features else MADE_AGAIN
         self.passes = 0
 
     def filled(self) -> Self:
@@ -307,7 +273,12 @@ class LocalParts(Parts):
 
 def budget_of(device: str | None, memory: int | None = None) -> float:
     """Bytes that may be kept between passes: what was asked for, or a fraction of what is free."""
-    return KEPT_FRACTION * free_memory(device) if memory is None else float(memory)
+    return kept_fraction(device) * free_memory(device) if memory is None else float(memory)
+
+
+def kept_fraction(device: str | None) -> float:
+    """The fraction of the free memory that is used to keep features or inputs."""
+    return KEPT_FRACTION if device is None else KEPT_ON_DEVICE
 
 
 def _size(piece: Piece) -> int:
