@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from optuna._transform import _SearchSpaceTransform
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study, StudyDirection
@@ -39,7 +40,7 @@ class ExpectedImprovement(BaseSampler):
     """
 
     def __init__(self, space: Mapping[str, BaseDistribution], n_startup: int = 27, seed: int = 0) -> None:
-        self.space = {
+        self.space: dict[str, BaseDistribution] = {
             name: d
             for name, d in space.items()
             if isinstance(d, (FloatDistribution, IntDistribution)) and not d.single()
@@ -61,10 +62,10 @@ class ExpectedImprovement(BaseSampler):
         done = [t for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if t.number < trial.number]
         done = [t for t in done if all(name in t.params for name in self.space)]
         sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        points = [[_unit(d, t.params[name]) for name, d in self.space.items()] for t in done]
+        cube = _SearchSpaceTransform(self.space, transform_0_1=True)
+        points = [cube.transform({name: t.params[name] for name in self.space}) for t in done]
         scores = sign * np.array([t.value for t in done], dtype=float)
-        point = self._proposals(trial.number, np.reshape(points, (-1, len(self.space))), scores)
-        return {name: _value(d, float(u)) for (name, d), u in zip(self.space.items(), point, strict=True)}
+        return cube.untransform(self._proposals(trial.number, np.reshape(points, (-1, len(self.space))), scores))
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -72,23 +73,3 @@ class ExpectedImprovement(BaseSampler):
         """One parameter at random."""
         random = RandomSampler(seed=(self.seed * 1_000_003 + trial.number) % 2**32)
         return random.sample_independent(study, trial, param_name, param_distribution)
-
-
-def _unit(distribution: BaseDistribution, value: float) -> float:
-    """A parameter's place between its ends."""
-    assert isinstance(distribution, (FloatDistribution, IntDistribution))
-    low, high = float(distribution.low), float(distribution.high)
-    if distribution.log:
-        return float(np.log(value / low) / np.log(high / low))
-    return (float(value) - low) / (high - low)
-
-
-def _value(distribution: BaseDistribution, u: float) -> float | int:
-    """The parameter at a place between the ends."""
-    assert isinstance(distribution, (FloatDistribution, IntDistribution))
-    low, high = float(distribution.low), float(distribution.high)
-    value = low * (high / low) ** u if distribution.log else low + u * (high - low)
-    if distribution.step is not None and not distribution.log:
-        value = low + distribution.step * round((value - low) / distribution.step)
-    value = min(max(value, low), high)
-    return round(value) if isinstance(distribution, IntDistribution) else float(value)
