@@ -61,7 +61,7 @@ def test_predictions_follow_the_units_of_y(model: Any) -> None:
     y = np.round(y * 2.0**20) / 2.0**20  # so that y + 1e6 holds all digits of y
     model.set_params(tol=1e-6)
     expected = answers(model, X, y)
-    objective, power = model.objective_, model.recipe_.loss.degree
+    objective, power = model.objective_, model.recipe_.task.loss.degree
     assert np.ptp(expected) > 0.5
     for a in SCALES:
         for b in (0.0, 1e6 * a):

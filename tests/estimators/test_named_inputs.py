@@ -176,7 +176,7 @@ def test_they_are_copied_and_pickled_with_the_recipe() -> None:
     named = FAR.copy()
     model = InfiniteQuantileRegressor(noncrossing_inputs=named, **CHOICES).fit(X, y)
     named[:] = 0.0
-    np.testing.assert_array_equal(model.recipe_.order.at, FAR)
+    np.testing.assert_array_equal(model.recipe_.task.order.at, FAR)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     data = Data.canonical(X, y, np.ones(len(X)))

@@ -107,18 +107,18 @@ def written_down(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     """The documented objective, from what ``field_`` answers at the nodes and from its coefficients."""
     field, theta, w = model.field_, model.nodes_, model.weights_
     recipe = model.recipe_
-    risk = np.mean(recipe.loss.value(theta, y[:, None], field(X, theta)) @ w)
+    risk = np.mean(recipe.task.loss.value(theta, y[:, None], field(X, theta)) @ w)
     ridge = 0.5 * model.alpha_ * np.sum(field.coef**2)
     bias = 0.0 if field.bias_coef is None else 0.5 * model.alpha_bias_ * np.sum(field.bias_coef**2)
     crossing = 0.0
-    if recipe.order.weight > 0.0:
+    if recipe.task.order.weight > 0.0:
         fall = np.maximum(-field(X, theta, order=1), 0.0)
-        kappa = getattr(recipe.loss, "kappa", 0.0)
-        if recipe.order.loss == "squared":
+        kappa = getattr(recipe.task.loss, "kappa", 0.0)
+        if recipe.task.order.loss == "squared":
             fall = fall**2
-        elif recipe.order.loss == "smoothed" and kappa > 0.0:
+        elif recipe.task.order.loss == "smoothed" and kappa > 0.0:
             fall = np.where(fall <= kappa, fall**2 / (2.0 * kappa), fall - 0.5 * kappa)
-        crossing = recipe.order.weight * np.mean(fall @ w)
+        crossing = recipe.task.order.weight * np.mean(fall @ w)
     return float(risk + ridge + bias + crossing)
 
 

@@ -69,16 +69,16 @@ def best_regression(model: Any, X: np.ndarray, y: np.ndarray, name: str, gamma: 
     theta, w = model.nodes_, model.weights_
     recipe, n = model.recipe_, len(y)
     task_gamma = model.task_kernel_.gamma
-    psi, slopes = task_features(theta, task_gamma, recipe.order.weight > 0.0)
+    psi, slopes = task_features(theta, task_gamma, recipe.task.order.weight > 0.0)
     left = root(gaussian(X, X, gamma))
     C, c = cp.Variable((left.shape[1], psi.shape[1])), cp.Variable((1, psi.shape[1]))
     f = left @ C @ psi.T + np.ones((n, 1)) @ c @ psi.T + recipe.offset
     pairs = np.broadcast_to(w / n, (n, theta.size))
     objective = cp.sum(cp.multiply(pairs, loss_of(name, y[:, None] - f, theta, kappa)))
-    if recipe.order.weight > 0.0:
+    if recipe.task.order.weight > 0.0:
         fall = cp.pos(-(left @ C @ slopes.T + np.ones((n, 1)) @ c @ slopes.T))
-        part = cp.square(fall) if recipe.order.loss == "squared" else fall
-        objective += recipe.order.weight * cp.sum(cp.multiply(pairs, part))
+        part = cp.square(fall) if recipe.task.order.loss == "squared" else fall
+        objective += recipe.task.order.weight * cp.sum(cp.multiply(pairs, part))
     objective += 0.5 * model.alpha_ * cp.sum_squares(C) + 0.5 * model.alpha_bias_ * cp.sum_squares(c)
     return solved(objective, model.objective_)
 

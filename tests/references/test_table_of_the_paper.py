@@ -175,8 +175,8 @@ def test_costs_with_the_smoothed_hinge(kappa: float) -> None:
     margin = 1.0 - cp.multiply(np.broadcast_to(y[:, None], cost.shape), judge.values)
     loss = cp.multiply(cost, smoothed_positive(margin, kappa) if kappa > 0.0 else cp.pos(margin))
     assert model.objective_ == pytest.approx(minimise(judge.mean(loss) + judge.ridge), rel=1e-6)
-    assert model.recipe_.loss.kappa == kappa
-    general = InfiniteTaskEstimator(model.recipe_.loss, **CHOICES).fit(X, y)
+    assert model.recipe_.task.loss.kappa == kappa
+    general = InfiniteTaskEstimator(model.recipe_.task.loss, **CHOICES).fit(X, y)
     assert general.objective_ == pytest.approx(model.objective_, rel=1e-7)
 
 

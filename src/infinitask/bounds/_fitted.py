@@ -71,8 +71,8 @@ def bound_of(
     if targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
     largest = float(np.max(np.abs(targets)))
-    if recipe.loss.target_bound is not None:
-        y_bound = recipe.loss.target_bound
+    if recipe.task.loss.target_bound is not None:
+        y_bound = recipe.task.loss.target_bound
     elif y_bound is None:
         y_bound = largest
         notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
@@ -84,8 +84,8 @@ def bound_of(
     risk = _empirical_risk(model, X, targets)
     _check_rows_of_the_fit(model, X, risk)
     loss = _stability(model, y_bound)
-    discrete = recipe.measure.atoms() is not None
-    kappa, slope = _sizes(model, kappa_x, derivative=recipe.order.weight > 0.0 or not discrete)
+    discrete = recipe.task.measure.atoms() is not None
+    kappa, slope = _sizes(model, kappa_x, derivative=recipe.task.order.weight > 0.0 or not discrete)
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
         loss,
@@ -94,10 +94,10 @@ def bound_of(
         alpha=recipe.alpha,
         kappa=kappa,
         slope=slope,
-        noncrossing=recipe.order.weight,
+        noncrossing=recipe.task.order.weight,
         delta=fraction("delta", delta),
         # the risk of a discrete measure is the sum over its points itself
-        discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.measure, model.nodes_), model.weights_),
+        discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.task.measure, model.nodes_), model.weights_),
         norm=_norm(model),
         optimisation=2.0 * loss.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
         empirical_risk=risk,
@@ -133,26 +133,26 @@ def _assumptions(model: Any, recipe: Any) -> list[str]:
     """The assumptions of the bound, in words; raises an error where the argument of stability does not apply."""
     name = type(model).__name__
     _stability(model, 1.0)
-    if not isinstance(recipe.penalty, Ridge):
-        raise ValueError(f"{name} has the penalty {recipe.penalty!r}; the bound is for penalty='ridge'.")
+    if not isinstance(recipe.task.penalty, Ridge):
+        raise ValueError(f"{name} has the penalty {recipe.task.penalty!r}; the bound is for penalty='ridge'.")
     if model.field_.bias_psi is not None and recipe.alpha_bias == 0.0:
         raise ValueError(
             f"{name} has a bias without penalty (alpha_bias=0); one sample can then move it by any amount, and "
             "stability fails. Fit with alpha_bias above 0, or bias_kernel=None."
         )
-    if recipe.order.weight > 0.0 and recipe.order.loss == "squared":
+    if recipe.task.order.weight > 0.0 and recipe.task.order.loss == "squared":
         raise ValueError(
             "The model was fitted with noncrossing_loss='squared', whose slopes have no bound; stability needs one. "
             "Use 'hinge' or 'smoothed', or noncrossing=0."
         )
-    if recipe.order.hard:
+    if recipe.task.order.hard:
         raise ValueError(
             "The model was fitted with noncrossing='hard'; a constraint at the training inputs that may not be "
             "violated at all is no Lipschitz function of the sample, and the bound does not cover it. Use a weight, or "
             "'rearrange'."
         )
     notes = []
-    if recipe.order.rearranged:
+    if recipe.task.order.rearranged:
         notes.append("The bound is for the field before it is rearranged; that does not raise a uniform risk.")
     if recipe.offset != 0.0:
         notes.append(f"The targets are y − {recipe.offset:g}, an offset taken as chosen without the sample.")
@@ -178,7 +178,7 @@ def _targets(model: Any, y: Any) -> HostArray:
 
 def _stability(model: Any, y_bound: float) -> Stability:
     """The constants of the loss, with means over the nodes of the model."""
-    loss: Loss = model.recipe_.loss
+    loss: Loss = model.recipe_.task.loss
     found = loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
     if found is None:
         raise ValueError(
@@ -255,10 +255,10 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
     """Raise an error if the objective on these rows is not that of the fit: other rows, or other weights."""
     recipe = model.recipe_
     crossing = 0.0
-    if recipe.order.weight > 0.0:
-        kappa = getattr(recipe.loss, "kappa", 0.0)
-        penalty = recipe.order.penalty(kappa)
-        named = recipe.order.inputs
+    if recipe.task.order.weight > 0.0:
+        kappa = getattr(recipe.task.loss, "kappa", 0.0)
+        penalty = recipe.task.order.penalty(kappa)
+        named = recipe.task.order.inputs
         slopes = _values(model, X if named is None else named, order=1)
         crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))
     objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2
@@ -272,7 +272,7 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
 def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
     recipe = model.recipe_
     values = _values(model, X) - recipe.offset
-    losses = recipe.loss.value(model.nodes_, targets[:, None], values)
+    losses = recipe.task.loss.value(model.nodes_, targets[:, None], values)
     return float(np.mean(losses @ model.weights_))
 
 

@@ -367,12 +367,12 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
         ``strict``: the ends of the loss's domain are excluded.
         """
-        tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.loss))
+        tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.task.loss))
         if self.field_.knows_nodes_only:
             # a kernel that knows only nodes compares every bit, and 0.1 + 0.2 shall be the node 0.3
             tasks = check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
         if strict:
-            check_inside(name, tasks, self.recipe_.loss)
+            check_inside(name, tasks, self.recipe_.task.loss)
         return tasks, single
 
     def _ends(self) -> tuple[float, float]:

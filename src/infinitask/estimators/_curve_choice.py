@@ -64,7 +64,7 @@ def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float
     """
     assert data.y is not None
     seen = np.ones(data.y.shape, dtype=bool) if data.share is None else data.share > 0.0
-    robust = not isinstance(recipe.loss, Squared)
+    robust = not isinstance(recipe.task.loss, Squared)
     data = replace(data, y=_clipped(data.y, seen)) if robust else data
     kernels, gammas = _input_kernels(recipe, data), _task_gammas(recipe, design.nodes, seen)
     free = float(np.median(np.sum(data.copies[:, None] * seen, axis=0))) >= ENOUGH_VALUES

@@ -67,7 +67,7 @@ class CurveErrors(ABC):
 
     def _take_rows(self, recipe: Recipe, data: Data, some: HostArray) -> None:
         self.recipe, self.copies = recipe, data.copies[some]
-        self.robust = not isinstance(recipe.loss, Squared)
+        self.robust = not isinstance(recipe.task.loss, Squared)
         self.X = data.X[np.ix_(some, some)] if input_kernel(recipe.kernel).precomputed else data.X[some]
 
     def _task_kernel(self, candidate: Candidate, nodes: HostArray) -> TaskKernel:

@@ -87,17 +87,17 @@ def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False
     if value is None and default is None:
         return True
     given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
-    support = recipe.measure.support
+    support = recipe.task.measure.support
     if not given:
-        if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.box(1))):
+        if recipe.task.measure.dim > 1 or not np.all(np.isfinite(recipe.task.loss.box(1))):
             return False
-        support = recipe.loss.box(1)
-    tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.loss))
-    atoms = recipe.measure.atoms()
+        support = recipe.task.loss.box(1)
+    tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.task.loss))
+    atoms = recipe.task.measure.atoms()
     if given and atoms is not None and "diagonal" in (str(recipe.task_kernel), str(recipe.bias_kernel)):
         check_nodes(name, tasks, atoms.nodes)
     if strict:
-        check_inside(name, tasks, recipe.loss)
+        check_inside(name, tasks, recipe.task.loss)
     return single
 
 

@@ -211,10 +211,10 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         recipe = recipe.with_task(measure=Discrete(design.nodes, design.weights))
         data = Data.canonical(X, design.y, weight, gram=self._is_precomputed(), share=design.share)
         recipe = self._resolved(recipe, data, design)
-        if isinstance(recipe.loss, Huber):
-            learnt["delta_"] = recipe.loss.delta
-        elif isinstance(recipe.loss, AtTask) and isinstance(recipe.loss.loss, EpsilonInsensitive):
-            learnt["epsilon_"] = recipe.loss.task
+        if isinstance(recipe.task.loss, Huber):
+            learnt["delta_"] = recipe.task.loss.delta
+        elif isinstance(recipe.task.loss, AtTask) and isinstance(recipe.task.loss.loss, EpsilonInsensitive):
+            learnt["epsilon_"] = recipe.task.loss.task
         return Prepared(recipe, X, design.y, weight, learnt, design.share, data)
 
     def _resolved(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
@@ -230,7 +230,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             shared = data if data.share is not None else replace(data, share=np.ones_like(data.y))
             learnt = with_learnt_kernels(recipe.with_task(loss=self._loss(units.spread)), shared)
             recipe = replace(recipe, kernel=learnt.kernel)
-        ridge = units.spread ** (2 - (recipe.loss.degree or 2))
+        ridge = units.spread ** (2 - (recipe.task.loss.degree or 2))
         known = isinstance(recipe.alpha, float)
         inside = replace(recipe, alpha=ridge * recipe.alpha) if known else recipe
         best, alpha, noise = chosen(inside, replace(data, y=units.inside(data.y)), design)
@@ -375,7 +375,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             )
         row, value, weight = curves.row[known], curves.value[known], weight[known]
         tasks, _ = self._tasks(curves.theta[known], "theta")
-        loss, rule = self.recipe_.loss, (self.nodes_[:1], np.ones(1))  # the same at every point
+        loss, rule = self.recipe_.task.loss, (self.nodes_[:1], np.ones(1))  # the same at every point
         mean = one_curve_at(self.field_, self._mean_left, tasks)
         constants = mean + best_level(loss, value - mean, weight)
         return d2_score(rule, loss, self._at(X, row, tasks)[:, None], constants[:, None], value, weight)

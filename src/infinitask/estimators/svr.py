@@ -75,9 +75,9 @@ class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
             counted = prepared.weight > 0.0
             spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
             recipe = replace(recipe, task=EpsilonTask().up_to(spread))
-        low, high = (float(end[0]) for end in recipe.measure.support)
+        low, high = (float(end[0]) for end in recipe.task.measure.support)
         epsilon = max(low, 0.1 * high) if self.epsilon is None else float(self.epsilon)
-        parse_tasks(epsilon, "epsilon", recipe.measure.support)
+        parse_tasks(epsilon, "epsilon", recipe.task.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
 
     @in_kind

@@ -151,11 +151,11 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
         several = len(shape) == 2 and shape[1] > 1
         prepared = self._regression(recipe, X, y, sample_weight, multi_output=several)
         if several:
-            atoms = recipe.measure.atoms()
+            atoms = recipe.task.measure.atoms()
             if atoms is None or atoms.nodes.shape[0] != shape[1]:
                 raise ValueError(
-                    f"y of shape {shape} was given with measure={recipe.measure!r}; a target for each task needs a "
-                    f"Discrete measure of {shape[1]} points. Give a 1d y for a continuum."
+                    f"y of shape {shape} was given with measure={recipe.task.measure!r}; a target for each task needs "
+                    f"a Discrete measure of {shape[1]} points. Give a 1d y for a continuum."
                 )
         return prepared
 
@@ -206,7 +206,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
                 "or one for each row and node."
             )
         weight = weights_of(sample_weight, predicted)
-        loss = self.recipe_.loss.value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
+        loss = self.recipe_.task.loss.value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
         return -float(weight @ (loss @ self.weights_)) / float(weight.sum())
 
     @property

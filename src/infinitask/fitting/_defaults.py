@@ -93,8 +93,8 @@ def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | No
     """
     units = _units(recipe, data) if recipe.units is None else recipe.units
     if data.y is not None:
-        check_loss(recipe.loss, recipe.measure, units, data.y, recipe.device)
-    ridge = 1.0 if recipe.loss.degree is None else units.spread ** (2 - recipe.loss.degree)
+        check_loss(recipe.task.loss, recipe.task.measure, units, data.y, recipe.device)
+    ridge = 1.0 if recipe.task.loss.degree is None else units.spread ** (2 - recipe.task.loss.degree)
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
@@ -125,10 +125,10 @@ def _is_auto(value: Any) -> bool:
 
 
 def _units(recipe: Recipe, data: Data) -> Units:
-    if data.y is None or recipe.loss.degree is None:
+    if data.y is None or recipe.task.loss.degree is None:
         return Units()
     weight = data.weight if data.share is None else data.pair_weight
-    if recipe.loss.degree == 1:  # the squared loss follows outliers, as it should
+    if recipe.task.loss.degree == 1:  # the squared loss follows outliers, as it should
         check_far_targets(data.y, weight)
     return Units.of(data.y, weight, centred=recipe.bias_is_free)
 

@@ -125,7 +125,7 @@ class Fit:
             "recipe_": recipe,
             "field_": self.field.compact(),
             "_kernel_gap": self.kernel_gap,
-            "_support": recipe.measure.support,  # stored because SciPy takes longer than a prediction
+            "_support": recipe.task.measure.support,  # stored because SciPy takes longer than a prediction
         }
         optional = {"smallest_slope_": self.smallest_slope, recipe.task.calibrated_as: self.calibration}
         return found | {name: value for name, value in optional.items() if value is not None}
@@ -163,7 +163,7 @@ def fitted(
     field = units.field(problem.field(solution.z))
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
-    solution = units.solution(solution, recipe.loss.degree or 0)
+    solution = units.solution(solution, recipe.task.loss.degree or 0)
     counted = float(np.sum(data.copies))
     return Fit(
         field,
@@ -209,9 +209,11 @@ def _solved(
         "max_iter": recipe.max_iter,
         "verbose": recipe.verbose,
     }
-    if recipe.order.hard:
+    if recipe.task.order.hard:
         bias_map = None if bias is None else bias.map
-        return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
+        return solve_in_order(
+            objective, problem.psi.map, bias_map, problem.constant, recipe.task.measure.support, **how
+        )
     if memory is None:
         return solve(objective, start=near, **how), None
     basis = Eigenbasis.of(objective, memory.basis)

@@ -51,7 +51,7 @@ def check_certifiable(recipe: Recipe) -> None:
         As it was given, before "auto" became a rank.
     """
     asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
-    if recipe.order.hard:
+    if recipe.task.order.hard:
         raise ValueError(
             f"{asked} was given with noncrossing='hard'; the bound is for penalties, not for constraints. Use a "
             "weight, or noncrossing='rearrange'."

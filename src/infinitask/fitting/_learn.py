@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,12 +145,4 @@ def _with_rank(recipe: Recipe, rank: int) -> Recipe:
 
 def generator(random_state: Any) -> np.random.Generator:
     """The generator of a fit, from what scikit-learn calls a random state."""
-    if isinstance(random_state, int):
-        return np.random.default_rng(_first_draw(random_state))
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-@lru_cache(maxsize=64)
-def _first_draw(seed: int) -> int:
-    # kept, because setting up a RandomState takes 0.1 ms, a tenth of a small fit on a path
-    return int(check_random_state(seed).randint(2**31))

@@ -85,9 +85,9 @@ def pose(
     -------
     Problem
     """
-    quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
+    quadrature = quadrature_rule(recipe.quadrature)(recipe.task.measure, recipe.n_nodes, rng)
     kernel, task_gamma = _task_kernel(recipe, quadrature.nodes)
-    plain = task_features(kernel, quadrature.nodes, recipe.order.derivatives, TASK_TOLERANCE)
+    plain = task_features(kernel, quadrature.nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
     psi = _in_penalty_coordinates(recipe, plain, kernel, quadrature)
     X = place(data.X, recipe.device)
     if phi is None:
@@ -129,21 +129,21 @@ def _in_penalty_coordinates(
     recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
 ) -> TaskFeatures:
     """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
-    if isinstance(recipe.penalty, Ridge):  # isometric features have them from the start
+    if isinstance(recipe.task.penalty, Ridge):  # isometric features have them from the start
         return psi
-    if recipe.penalty.sees_nodes_only and len(recipe.order.derivatives) > 1:
-        given = "'hard'" if recipe.order.hard else f"{recipe.order.weight:g}"
+    if recipe.task.penalty.sees_nodes_only and len(recipe.task.order.derivatives) > 1:
+        given = "'hard'" if recipe.task.order.hard else f"{recipe.task.order.weight:g}"
         raise ValueError(
             f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
             "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
             "the sum of both."
         )
-    if recipe.order.hard:
+    if recipe.task.order.hard:
         raise ValueError(
-            f"noncrossing='hard' was given with the penalty {recipe.penalty!r}; the proof of order needs the norm of "
+            f"noncrossing='hard' was given with the penalty {recipe.task.penalty!r}; the proof of order needs the norm of "
             "the RKHS. Use the plain ridge, or a weight."
         )
-    return recipe.penalty.basis(psi, kernel, quadrature)
+    return recipe.task.penalty.basis(psi, kernel, quadrature)
 
 
 def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
@@ -152,8 +152,8 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
-    if recipe.order.inputs is not None:
-        _check_named(recipe.order.inputs, int(X.shape[1]), k_input.precomputed)
+    if recipe.task.order.inputs is not None:
+        _check_named(recipe.task.order.inputs, int(X.shape[1]), k_input.precomputed)
     X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
@@ -163,7 +163,7 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
 
 def with_named(recipe: Recipe, X: Array) -> Array:
     """The inputs, where they live, and below them those that were named: the inputs of all rows of a problem."""
-    named = recipe.order.inputs
+    named = recipe.task.order.inputs
     return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
 
 
@@ -203,7 +203,7 @@ def _bias(
         constant = 1.0 if recipe.alpha_bias is None else float(np.sqrt(recipe.alpha / recipe.alpha_bias))
         ones = as_like(np.full((rows.shape[0], 1), constant), rows)
         return namespace(rows).concat([ones, rows], axis=1), constant, None
-    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.order.derivatives, TASK_TOLERANCE)
+    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
 
 
 def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
@@ -232,17 +232,17 @@ def _integrals(
     there as a target does not matter), and the penalty is the mean over them alone.
     """
     nodes = quadrature.nodes
-    named = 0 if recipe.order.inputs is None else len(recipe.order.inputs)
+    named = 0 if recipe.task.order.inputs is None else len(recipe.task.order.inputs)
     n = int(rows.shape[0]) - named
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
     y = data.y
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
-    recipe.loss.check_targets(targets)
-    finding = _held(recipe, recipe.loss.check(theta, targets))
-    loss = recipe.loss
+    recipe.task.loss.check_targets(targets)
+    finding = _held(recipe, recipe.task.loss.check(theta, targets))
+    loss = recipe.task.loss
     if data.share is not None and targets is not None:
-        loss = Observed.of(recipe.loss, data.share)
+        loss = Observed.of(recipe.task.loss, data.share)
         targets = Observed.targets(targets, as_like(data.share, rows))
     if named and targets is not None:
         first = namespace(rows).broadcast_to(targets[:1, ...], (named, *targets.shape[1:]))
@@ -253,10 +253,10 @@ def _integrals(
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
 
     risk = integral(loss, 0, targets)
-    if recipe.order.weight == 0.0:
+    if recipe.task.order.weight == 0.0:
         return (risk,), finding
-    kappa = float(getattr(recipe.loss, "kappa", 0.0))
-    falling = recipe.order.penalty(kappa)
+    kappa = float(getattr(recipe.task.loss, "kappa", 0.0))
+    falling = recipe.task.order.penalty(kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return (risk, integral(falling, 1, None, omega)), finding
 

@@ -23,9 +23,8 @@ from infinitask.fitting._data import Data
 from infinitask.losses import Loss
 from infinitask.losses._findings import check_units
 from infinitask.measures import Measure
-from infinitask.penalties import Penalty
 from infinitask.solvers import Solution
-from infinitask.tasks import Order, Task
+from infinitask.tasks import Task
 
 NO_SPREAD = 1e-13
 """A spread below this part of the targets is rounding: they are all equal."""
@@ -146,26 +145,6 @@ class Recipe:
         return replace(self, task=replace(self.task, **changes))
 
     @property
-    def loss(self) -> Loss:
-        """That of the task."""
-        return self.task.loss
-
-    @property
-    def measure(self) -> Measure:
-        """That of the task."""
-        return self.task.measure
-
-    @property
-    def penalty(self) -> Penalty:
-        """That of the task."""
-        return self.task.penalty
-
-    @property
-    def order(self) -> Order:
-        """That of the task."""
-        return self.task.order
-
-    @property
     def offset(self) -> float:
         """What is subtracted from the targets before the fit, and added to the predictions."""
         return 0.0 if self.units is None else self.units.centre
@@ -183,7 +162,7 @@ class Recipe:
 
 def in_units(recipe: Recipe) -> Recipe:
     """The same problem for targets in the units of the recipe."""
-    units, degree = recipe.units, recipe.loss.degree
+    units, degree = recipe.units, recipe.task.loss.degree
     if units is None or degree is None:
         return recipe
     ridge = units.spread ** (2 - degree)
@@ -211,7 +190,7 @@ def in_units_of(recipe: Recipe, data: Data) -> Data:
     >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
     array([0., 2.])
     """
-    if data.y is None or recipe.units is None or recipe.loss.degree is None:
+    if data.y is None or recipe.units is None or recipe.task.loss.degree is None:
         return data
     return replace(data, y=recipe.units.inside(data.y))
 

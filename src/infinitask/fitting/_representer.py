@@ -137,16 +137,16 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     phi_map, field_coef = field.in_coordinates()
     phi, kernel = _exact_features(phi_map, inputs)
     nodes = as_tasks(model.nodes_)
-    plain = task_features(field.psi.kernel, nodes, recipe.order.derivatives, TASK_TOLERANCE)
+    plain = task_features(field.psi.kernel, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
     seen = np.vstack(plain.values)
     # the coordinates of ψ itself, in which all that follows is isometric
-    coef = field_coef if isinstance(recipe.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
+    coef = field_coef if isinstance(recipe.task.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
     alpha, beta = _split(_smallest(phi, coef, seen), nodes.shape[0])
     bias: dict[str, Any] = {"offset": field.offset}
     if field.bias_psi is not None and not hasattr(field.bias_psi, "kernel"):
         bias = {"free_bias": field.bias}
     elif field.bias_psi is not None and field.bias_coef is not None:
-        orders = recipe.order.derivatives if field.bias_psi.kernel.max_order > 0 else (0,)
+        orders = recipe.task.order.derivatives if field.bias_psi.kernel.max_order > 0 else (0,)
         seen = np.vstack(task_features(field.bias_psi.kernel, nodes, orders, TASK_TOLERANCE).values)
         coef = (_change(field.bias_psi, nodes, seen) @ field.bias_coef)[None, :]
         a, a_slope = _split(_smallest(np.ones((1, 1)), coef, seen), nodes.shape[0])
@@ -162,7 +162,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
 
 def _inputs(model: Any, X: Any) -> HostArray:
     """The training inputs, and below them those that were named."""
-    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.order.inputs
+    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.task.order.inputs
     if inputs.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X of shape {inputs.shape} was given; the model was fitted to {model.n_features_in_} features. Give the "

@@ -90,7 +90,7 @@ class Memory:
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
-            same_inputs = alike(known.X, data.X) and alike(before.order.inputs, recipe.order.inputs)
+            same_inputs = alike(known.X, data.X) and alike(before.task.order.inputs, recipe.task.order.inputs)
             if same_inputs and exact <= needed and _same(before, recipe, known, data):
                 again = problem.with_ridge(recipe.alpha, recipe.bias_ridge)
                 if again.constant != problem.constant:

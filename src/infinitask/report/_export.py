@@ -172,7 +172,7 @@ def quantiles(model: Any) -> Exported:
         "field": field(model.field_, levels),
         "support": list(model._ends()),
         "levels": packed(levels),
-        "rearranged": bool(model.recipe_.order.rearranged),
+        "rearranged": bool(model.recipe_.task.order.rearranged),
         "calibrated": calibrated_levels(getattr(model, "levels_", None)),
         "conformal": _parts(getattr(model, "calibration_", None), ("scores",), ("scale",)),
     }
@@ -199,7 +199,7 @@ def level_sets(model: Any) -> Exported:
     """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
-    nested, nu = bool(model.recipe_.order.rearranged), float(model.offset_)
+    nested, nu = bool(model.recipe_.task.order.rearranged), float(model.offset_)
     levels = model._curve_levels() if nested else np.unique(np.append(model._levels(SORTING_LEVELS), nu))
     if levels.size < 2:
         raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))

@@ -113,7 +113,7 @@ class _Rows:
 
     def _parted(self, recipe: Recipe, problem: Problem, units: Units) -> PartedRows:
         """All rows in parts, in the features of the problem of the sample."""
-        units = Units() if recipe.loss.degree is None else units
+        units = Units() if recipe.task.loss.degree is None else units
         targets = Targets(self.classes, units) if self.targets else None
         phi, objective = problem.phi.map, problem.objective
         r = phi.rank
@@ -166,12 +166,12 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     sampled : bool
         Whether there are more rows than those of the sample; False: they are all in memory, or this is not known yet.
     """
-    if recipe.order.hard:
+    if recipe.task.order.hard:
         return (
             "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
             "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
         )
-    if recipe.order.inputs is not None:
+    if recipe.task.order.inputs is not None:
         return (
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."

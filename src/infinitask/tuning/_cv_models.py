@@ -142,7 +142,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     def _tune(self, given: Compared, rows: Prepared) -> None:
         """Choose by some rows, fit the choice to all of them, and calibrate its levels."""
         assert rows.y is not None
-        order, changes = rows.recipe.order, dict[str, Any]()
+        order, changes = rows.recipe.task.order, dict[str, Any]()
         if order.rearranged:  # sorted predictions need no penalty on the way
             changes["task"] = replace(rows.recipe.task, order=replace(order, weight=0.0))
         units = Units.of(rows.y[rows.weight > 0.0], rows.weight[rows.weight > 0.0], centred=True)
@@ -157,7 +157,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             constant=weighted_quantiles,
         )
         self._refit(choice, given, **changes)
-        if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
+        if self.calibrated and not choice.ignores_inputs and rows.recipe.task.measure.atoms() is None:
             try:
                 # as in the comparison: on two busy cores two threads took eleven times the processor time of one
                 with one_blas_thread():
@@ -176,7 +176,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             count = min(CALIBRATION_FOLDS, rows.weight.size)
             folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
-        (low,), (high,) = recipe.measure.support
+        (low,), (high,) = recipe.task.measure.support
         grid = Levels.grid(low, high)
         Q = held_out(contest, recipe, choice.kind, choice.kernel, choice.alpha * units.spread, grid, folds)
         known = np.all(np.isfinite(Q), axis=1)
@@ -280,7 +280,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
                     f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
                     'chooses γ and λ itself with gamma="auto" and alpha="auto".'
                 )
-            loss = rows.recipe.loss
+            loss = rows.recipe.task.loss
             choice = self._raced(
                 rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
             )

@@ -112,7 +112,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         repeats = repeated_splits(self.cv, rows.X, rows.y, rows.weight, self.random_state, classes=classes, **counts)
         contest = Contest(
             rows=rows,
-            levels=_comparison_levels(rows.recipe.measure),
+            levels=_comparison_levels(rows.recipe.task.measure),
             folds=[fold for splits in repeats for fold in splits],
             folds_at_once=len(repeats[0]),
             progress=Progress(type(self).__name__, self.verbose),

@@ -170,7 +170,7 @@ class VolumeComparison:
         quick = replace(
             recipe,
             task=recipe.task.uncalibrated(),
-            n_nodes=QUICK_NODES if recipe.measure.atoms() is None else recipe.n_nodes,
+            n_nodes=QUICK_NODES if recipe.task.measure.atoms() is None else recipe.n_nodes,
             tol=QUICK.gap,
             max_iter=300,
             solver="lbfgs",
@@ -181,7 +181,9 @@ class VolumeComparison:
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
         reference = reference_points(merged.X, generator)
-        return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose, keeps_best)
+        return cls(
+            quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.task.measure), verbose, keeps_best
+        )
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
         """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""

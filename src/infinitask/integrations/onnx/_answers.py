@@ -72,7 +72,7 @@ def _allowed(model: Any, theta: Tensor, asked: Question) -> Tensor:
     slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0, keepdims=True)
     inside = (theta >= low - slack) & (theta <= high + slack)
     if asked.tasks in ("quantiles", "expectiles"):  # the ends of their domain are none
-        (first,), (last,) = model.recipe_.loss.box(1)
+        (first,), (last,) = model.recipe_.task.loss.box(1)
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
     nodes = np.asarray(model.nodes_, dtype=float).reshape(len(model.nodes_), -1)
@@ -118,7 +118,7 @@ def _along(curves: Tensor, levels: HostArray, theta: Tensor, *, increasing: bool
 # ------------------------------------------------------------------------------------------------------- answers
 def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     field, levels = model.field_, getattr(model, "levels_", None)
-    sorted_curves = model.recipe_.order.rearranged or (levels is not None and field.knows_nodes_only)
+    sorted_curves = model.recipe_.task.order.rearranged or (levels is not None and field.knows_nodes_only)
     if sorted_curves:
         at = model._curve_levels()
         curves = _in_order(_at_levels(field, X, at), at.size)
@@ -161,7 +161,7 @@ def _shift(model: Any, theta: Tensor) -> Tensor:
 
 
 def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    if not model.recipe_.order.rearranged:
+    if not model.recipe_.task.order.rearranged:
         values = _plain(model.field_, X, theta)
         return values - _shift(model, theta) if hasattr(model, "shift_") else values
     levels = model._curve_levels()
