@@ -120,7 +120,7 @@ def recipe(**changes: Any) -> Recipe:
 
 def posed(spec: Recipe, n: int = 20) -> tuple[Problem, Data]:
     X, y = rows(n)
-    data = Data.canonical(X, None if isinstance(spec.loss, LevelSet) else y, np.ones(n))
+    data = Data.canonical(X, None if isinstance(spec.task.loss, LevelSet) else y, np.ones(n))
     return pose(spec, data, np.random.default_rng(0)), data
 
 
