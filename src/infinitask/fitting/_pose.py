@@ -140,8 +140,8 @@ def _in_penalty_coordinates(
         )
     if recipe.task.order.hard:
         raise ValueError(
-            f"noncrossing='hard' was given with the penalty {recipe.task.penalty!r}; the proof of order needs the norm of "
-            "the RKHS. Use the plain ridge, or a weight."
+            f"noncrossing='hard' was given with the penalty {recipe.task.penalty!r}; the proof of order needs the norm "
+            "of the RKHS. Use the plain ridge, or a weight."
         )
     return recipe.task.penalty.basis(psi, kernel, quadrature)
 
