@@ -38,9 +38,6 @@ from infinitask.tuning._self_tuned import SelfTuned
 PERCENTS = np.arange(1, 100) / 100.0
 """Levels and coverages at which a page says how often they held."""
 
-RELIABILITY_ROWS = 5_000
-"""At most this many rows say whether quantiles and intervals hold: fractions are then known to one percent."""
-
 CHANCE = 0.9
 """Probability of the band in which fractions of rows fall by chance."""
 
@@ -188,24 +185,23 @@ def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
     """Targets of the rows, and how often quantiles and central intervals held."""
     n = _num_samples(X)
     shown = Shown.of(n, width)
-    some, (start, end) = _some(X), model._ends()
+    start, end = model._ends()
     if y is None:
-        middle = model.predict(some, 0.5 * (float(start) + float(end)))
+        middle = model.predict(X, 0.5 * (float(start) + float(end)))
         return shown, {"rows": {}, "range": [float(middle.min()), float(middle.max())], "reliability": None}
     y = y.astype(np.float64)
-    asked = np.asarray(_some(y))
     levels = PERCENTS[(start <= PERCENTS) & (end >= PERCENTS)]
-    below = np.mean(asked[:, None] <= model.predict(some, levels), axis=0)
+    below = np.mean(y[:, None] <= model.predict(X, levels), axis=0)
     widest = 1.0 if hasattr(model, "calibration_") else min(1.0 - 2.0 * start, 2.0 * end - 1.0)
     coverages = PERCENTS[widest + 1e-12 >= PERCENTS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an infinite interval is drawn as such
-        ends = model.predict_interval(some, coverages)
-    held = np.mean((ends[..., 0] <= asked[:, None]) & (asked[:, None] <= ends[..., 1]), axis=0)
+        ends = model.predict_interval(X, coverages)
+    held = np.mean((ends[..., 0] <= y[:, None]) & (y[:, None] <= ends[..., 1]), axis=0)
     tables = {"levels": levels, "below": below, "coverages": coverages, "held": held}
-    reliability = {"rows": int(asked.size)} | {name: packed(table) for name, table in tables.items()}
+    reliability = {"rows": int(y.size)} | {name: packed(table) for name, table in tables.items()}
     answers = {"rows": {"y": packed(y[shown.rows])}, "range": [float(y.min()), float(y.max())]}
-    return shown, answers | {"reliability": reliability, "chance": _chance(asked.size)}
+    return shown, answers | {"reliability": reliability, "chance": _chance(y.size)}
 
 
 def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
@@ -254,11 +250,6 @@ KINDS = (
     Kind("costs", "Decisions about {}", InfiniteCostSensitiveClassifier, decisions, _decision_answers),
     Kind("level-sets", "Which rows are unusual?", InfiniteOneClassSVM, level_sets, _level_set_answers, False),
 )
-
-
-def _some(values: Any) -> Any:
-    n = _num_samples(values)
-    return values if n <= RELIABILITY_ROWS else _safe_indexing(values, evenly(n, RELIABILITY_ROWS))
 
 
 # ----------------------------------------------------------------------------------------------------------- the file
