@@ -32,9 +32,6 @@ FAILED, INTERRUPTED = 1, 130
 SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
 """With this variable of the environment, errors keep their traceback."""
 
-REFRESH = 0.1
-"""Seconds between two changes of the line: a solver tells of thousands of evaluations in a second."""
-
 LONGEST = 36
 """Characters of what is done now, so that the line fits a screen of 80 columns."""
 
@@ -58,32 +55,26 @@ class ProgressLine:
     """
 
     def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
-        self.text, self.seconds = text, seconds
+        self.text, self.shown, self.seconds = text, shown, seconds
         self.tried = 0
         self.cut_short = self.ran_out = False
-        self._begun, self._next = time.perf_counter(), 0.0
-        self._stage = self._detail = ""
-        fields: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
+        self._begun, self._stage, self._detail = time.perf_counter(), "", ""
         column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
-        self._bar = (
-            Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False, table_column=column),
-                _Bar(),
-                TextColumn("[dim]{task.fields[detail]}"),
-                TimeElapsedColumn(),
-                console=console,
-                transient=True,
-            )
-            if shown
-            else None
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False, table_column=column),
+            _Bar(),
+            TextColumn("[dim]{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
         )
-        self._task = None if self._bar is None else self._bar.add_task(text, total=None, **fields)
+        self._task = self._bar.add_task(text, total=None, of=None, done=0, detail="")
 
     @contextmanager
     def working(self) -> Iterator[None]:
         """Show the line while the work goes on."""
-        with nullcontext() if self._bar is None else self._bar, listening(self._heard):
+        with self._bar if self.shown else nullcontext(), listening(self._heard):
             yield
 
     @property
@@ -97,28 +88,25 @@ class ProgressLine:
                 self.ran_out = True
                 raise KeyboardInterrupt
             self._stage = f"trying {event.name}" if event.name else f"trial {event.count}"
-            self._show(event.count - 1, event.total, now=True)
+            self._show(event.count - 1, event.total)
         elif isinstance(event, Tried):
             self.tried += 1
             self._detail = f"{event.count} done, best {event.best:.4g}"
-            self._show(event.count, event.total, now=True)
+            self._show(event.count, event.total)
         elif isinstance(event, (Stage, Chosen)):
             self._stage = event.text if isinstance(event, Stage) else "fitting the best to all rows"
             self._detail = ""
-            self._show(now=True)
+            self._show()
         elif isinstance(event, CutShort):
             self.cut_short, self._stage = True, "interrupted, fitting the best so far"
-            self._show(now=True)
+            self._show()
         elif isinstance(event, Solving) and not self._stage.startswith("try"):
             self._detail = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
             self._show()
 
-    def _show(self, count: int = 0, total: int | None = None, *, now: bool = False) -> None:
-        clock = time.perf_counter()
-        if self._bar is None or self._task is None or not (now or clock >= self._next):
-            return
-        self._next = clock + REFRESH
-        self._bar.update(self._task, description=self._stage or self.text, done=count, of=total, detail=self._detail)
+    def _show(self, count: int = 0, total: int | None = None) -> None:
+        description = self._stage or self.text
+        self._bar.update(self._task, description=description, done=count, of=total, detail=self._detail)
 
 
 class _Bar(ProgressColumn):
