@@ -7,7 +7,6 @@ folder is run only if its ``pyproject.toml`` says that it is this project.
 
 from __future__ import annotations
 
-import difflib
 import sys
 import tomllib
 from importlib import import_module
@@ -18,7 +17,7 @@ import typer
 
 from infinitask.cli._output import FAILED, INTERRUPTED, CommandError
 from infinitask.cli._tables import did_you_mean
-from infinitask.pipelines._tables import listed
+from infinitask.pipelines._tables import listed, nearest
 
 PROJECT = "infinitask"
 """The name of this project in its ``pyproject.toml``."""
@@ -76,8 +75,7 @@ def run(names: list[str], options: list[str]) -> int:
         return 0
     for name in names:
         if name not in known:
-            near = did_you_mean(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
-            more = near or f" There are: {listed(known, 40)}."
+            more = did_you_mean(nearest(name, known)) or f" There are: {listed(known, 40)}."
             raise typer.BadParameter(f"there is no experiment {name!r}.{more}", param_hint="names")
     try:
         experiments.main([*names, *options])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ import typer
 
 from infinitask.cli._output import CommandError
 from infinitask.persistence._file import replacing
-from infinitask.pipelines._tables import listed
+from infinitask.pipelines._tables import listed, nearest
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -286,12 +285,6 @@ def _numeric(names: Iterable[Any]) -> bool:
         return bool([float(str(name)) for name in names])
     except ValueError:
         return False
-
-
-def nearest(name: str, known: Iterable[Any]) -> list[str]:
-    """Names that are like the given one, whatever their capitals."""
-    by_small = {str(other).lower(): str(other) for other in known}
-    return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small, n=3, cutoff=0.6)]
 
 
 def did_you_mean(names: Sequence[str]) -> str:

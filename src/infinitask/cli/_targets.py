@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._output import CommandError, Screen
@@ -330,24 +331,17 @@ def class_quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
         raise CommandError(f"The rows have classes that the model does not know ({listed(unknown, 5)}).")
     truth = np.array([classes.index(label) for label in y])
     decision = np.array([classes.index(label) for label in model.predict(X, costs=costs)])
+    counts = confusion_matrix(truth, decision, labels=np.arange(len(classes)))
     p = model.predict_proba(X)[np.arange(truth.size), truth]
     found = {
-        "accuracy": float(np.mean(truth == decision)),
+        "accuracy": float(np.trace(counts) / truth.size),
         "log_loss": float(-np.mean(np.log(np.maximum(p, 1e-15)))),  # finite for a probability of 0 too
     }
     if costs is not None:
         found["mean_cost"] = float(np.mean(costs[truth, decision]))
-    return found | {
-        "classes": [
-            {
-                "class": str(label),
-                "rows": int(np.sum(truth == k)),
-                "decided": int(np.sum(decision == k)),
-                "found": int(np.sum((truth == k) & (decision == k))),
-            }
-            for k, label in enumerate(classes)
-        ]
-    }
+    columns = {"rows": counts.sum(axis=1), "decided": counts.sum(axis=0), "found": np.diag(counts)}
+    each = [{name: int(column[k]) for name, column in columns.items()} for k in range(len(classes))]
+    return found | {"classes": [{"class": str(label)} | part for label, part in zip(classes, each, strict=True)]}
 
 
 def shares_of(y: Any) -> list[dict[str, Any]]:

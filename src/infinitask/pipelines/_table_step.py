@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from typing import Any
 
 from skrub import TableVectorizer
 
-from infinitask.pipelines._tables import as_pandas, check_sizes, listed
+from infinitask.pipelines._tables import as_pandas, check_sizes, listed, nearest
 
 NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
 """Text, in small letters, that stands for a missing value."""
@@ -111,9 +110,8 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
 def _missing(missing: list[str], others: list[str]) -> str:
     """The sentence about columns that are not there, with one of the others whose name is alike."""
     one = len(missing) == 1
-    small = {name.lower(): name for name in others}
-    near = difflib.get_close_matches(missing[0].lower(), small, n=1)
-    hint = f" The table has {small[near[0]]!r}: rename it if that is {missing[0]!r}." if near else ""
+    near = nearest(missing[0], others)
+    hint = f" The table has {near[0]!r}: rename it if that is {missing[0]!r}." if near else ""
     return (
         f"The table has no column{'' if one else 's'} {listed([repr(name) for name in missing])}, which the model was "
         f"fitted to; add {'it' if one else 'them'}, with missing values where nothing is known.{hint}"

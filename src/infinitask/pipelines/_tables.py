@@ -1,7 +1,9 @@
-"""Tables of other libraries than pandas, and the names of their columns."""
+"""Tables of other libraries than pandas, and the names of their columns in sentences."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,12 @@ def listed(names: Any, limit: int = 12) -> str:
     known = [str(name) for name in names]
     more = f" and {len(known) - limit} more" if len(known) > limit else ""
     return ", ".join(known[:limit]) + more
+
+
+def nearest(name: str, known: Iterable[Any]) -> list[str]:
+    """At most three names that are like the given one, whatever their capitals, the nearest first."""
+    by_small = {str(other).lower(): str(other) for other in known}
+    return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small)]
 
 
 def check_sizes(X: Any) -> None:
