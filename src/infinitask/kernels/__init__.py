@@ -19,7 +19,7 @@ from ._composed import Product as Product
 from ._composed import Ranks as Ranks
 from ._composed import Sum as Sum
 from ._finite import ClassTask as ClassTask
-from ._finite import TaskMatrix
+from ._finite import Diagonal, TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, Scaled
 from ._input import input_kernel as input_kernel
 from ._input import takes_gamma as takes_gamma
@@ -27,7 +27,7 @@ from ._metric import LearntMetric, Metric
 from ._own import CallableKernel as CallableKernel
 from ._own import Precomputed as Precomputed
 from ._task import ConstantTask as ConstantTask
-from ._task import Diagonal, Gaussian, MaternTask, TaskKernel
+from ._task import Gaussian, MaternTask, TaskKernel
 from ._task import PiecewiseLinear as PiecewiseLinear
 from ._task import PolynomialTask as PolynomialTask
 from ._task import task_kernel as task_kernel

@@ -1,4 +1,4 @@
-"""Task kernels for finitely many tasks: tasks with a matrix of similarities, and the classes of a classifier."""
+"""Task kernels for finitely many tasks: each by itself, with a matrix of similarities, or classes of a classifier."""
 
 from __future__ import annotations
 
@@ -9,8 +9,34 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import count, finite
 
-from ._base import Formula
+from ._base import Formula, Names, Profile
 from ._task import SAME_TASK, TaskKernel, task_kernel
+
+
+class Diagonal(TaskKernel):
+    """Learns every task by itself, and nothing between the nodes: k(s, t) = 1 if s = t, else 0.
+
+    Tasks are equal when all their coordinates are equal to the last bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Diagonal()(np.array([0.1, 0.5]), np.array([0.5, 0.9]))
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    names: ClassVar[Names] = {"diagonal": {}}
+    max_order: ClassVar[int] = 0
+    diagonal: ClassVar[bool] = True
+
+    def profile(self) -> Profile:
+        """1 for equal tasks, else 0."""
+        return Profile("equal")
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp = namespace(S, T)
+        return xp.astype(xp.all(S[:, None, :] == T[None, :, :], axis=2), S.dtype)
 
 
 class TaskMatrix(TaskKernel):

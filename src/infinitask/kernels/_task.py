@@ -378,32 +378,6 @@ class PiecewiseLinear(TaskKernel):
         return gram
 
 
-class Diagonal(TaskKernel):
-    """Learns every task by itself, and nothing between the nodes: k(s, t) = 1 if s = t, else 0.
-
-    Tasks are equal when all their coordinates are equal to the last bit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Diagonal()(np.array([0.1, 0.5]), np.array([0.5, 0.9]))
-    array([[0., 0.],
-           [1., 0.]])
-    """
-
-    names: ClassVar[Names] = {"diagonal": {}}
-    max_order: ClassVar[int] = 0
-    diagonal: ClassVar[bool] = True
-
-    def profile(self) -> Profile:
-        """1 for equal tasks, else 0."""
-        return Profile("equal")
-
-    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        xp = namespace(S, T)
-        return xp.astype(xp.all(S[:, None, :] == T[None, :, :], axis=2), S.dtype)
-
-
 def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "task_kernel") -> TaskKernel:
     """The task kernel that a name or a kernel object stands for.
 
