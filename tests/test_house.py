@@ -30,7 +30,7 @@ MAX_TOP_LEVEL_MODULES = 6
 MAX_CHAIN = 3
 MAX_PUBLIC_NAMES = 150
 MAX_LINES = 460
-STILL_LONG = {"objective/_objective.py": 539}
+STILL_LONG = {"objective/_objective.py": 515}
 """Modules that are longer, and may not grow."""
 
 

@@ -155,6 +155,18 @@ class Objective:
         return all(term.kinked for term in self.integrals)
 
     @property
+    def widest(self) -> Smoothing:
+        """How the losses are smoothed at first; those that are smooth by themselves gain nothing.
+
+        Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
+        risk.
+        """
+        first, terms = 0.1 * self.scale, self.integrals
+        rest = first if terms[0].smooth(first) else self.scale
+        sizes = [first, *(rest * size for size in self.relative_sizes[1:])]
+        return Smoothing(tuple(0.0 if term.smooth(k) else k for term, k in zip(terms, sizes, strict=True)))
+
+    @property
     def without_bias(self) -> bool:
         """Whether no bias has unknowns of its own, and all integrals see the same rows."""
         return self.bias_size == 0 and self.bias_linear is None and self._one_weight
@@ -241,10 +253,6 @@ class Objective:
         """Whether all integrals have the same ω."""
         return all(term.row_weight is None for term in self.integrals)
 
-    def _bias_at_nodes(self, c: Array | None) -> list[Array | None]:
-        """Ψ_b c for each integral, (m,)."""
-        return [None if c is None or t.bias_cols is None else t.bias_cols @ c for t in self.integrals]
-
     @cached_property
     def tables(self) -> tuple[Table | None, ...]:
         """For each integral what visits its pairs by compiled loops; None: NumPy does."""
@@ -295,14 +303,14 @@ class Objective:
         # sums over rows are in double precision, whatever the precision of the products
         zero_c = None if c is None else double(0.0 * c)
         sums = RowSums([0.0] * (3 * len(self.integrals)), double(0.0 * C), zero_c)
-        bias, room, one_weight = self._bias_at_nodes(c), self._room(blocks), self._one_weight
+        room, one_weight = self._room(blocks), self._one_weight
         for block in blocks:
             omega, phi = self.sample_weight[block], self.features(block)
             A = product(phi, C[: phi.shape[1], :])
             pulled, losses = None, []
             for t, term in enumerate(self.integrals):
                 omega = omega if one_weight else self.weight_of(term)[block]
-                point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
+                point, data = self._sums(t, block, term.field(A, c, room), smoothing, room)
                 if data is not None:
                     sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
                 shares = double(omega)
@@ -343,14 +351,6 @@ class Objective:
             return {}
         compare = [t for t, term in enumerate(self.integrals) if term.compares]  # others look at a row of their own
         return {(t, block.start): self.integrals[t].row_of(block) for t in compare for block in self.blocks()}
-
-    def _field(self, A: Array, term: Integral, shift: Array | None, room: HostArray | None = None) -> Array:
-        """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
-        shape = (A.shape[0], term.cols.shape[0])
-        H = product(A, term.cols.T, None if room is None else room[0][: shape[0] * shape[1]].reshape(shape))
-        if shift is not None:
-            H += shift
-        return H
 
     def _room(self, blocks: list[slice]) -> HostArray | None:
         """Two arrays on the host, each large enough for the fields of any of the blocks."""
@@ -421,11 +421,10 @@ class Objective:
     def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:
         """For each block of rows, H of every integral, each (rows of the block, m)."""
         C, c = self.split(z)
-        bias = self._bias_at_nodes(c)
         for block in self.blocks() if blocks is None else blocks:
             phi = self.features(block)
             A = product(phi, C[: phi.shape[1], :])
-            yield block, [self._field(A, term, shift) for term, shift in zip(self.integrals, bias, strict=True)]
+            yield block, [term.field(A, c) for term in self.integrals]
 
     def pointwise(self, t: int, block: slice, H: Array, smoothing: Smoothing) -> Pointwise:
         """The loss of integral t, its lower bound and the dual point at every pair of a block, from its field."""

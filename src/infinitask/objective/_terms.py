@@ -92,7 +92,15 @@ class Integral:
         """Relative smoothing of the nodes, (m,)."""
         return self.loss.width(self.theta)
 
-    # ------------------------------------------------------------------------------- the loss on a block of rows
+    # ------------------------------------------------------------------------------- field and loss on a block of rows
+    def field(self, A: Array, c: Array | None, room: HostArray | None = None) -> Array:
+        """H = A Ψᵀ + 1 (Ψ_b c)ᵀ for A = Φ C, in the first array of ``room`` where that is given."""
+        shape = (A.shape[0], self.cols.shape[0])
+        H = product(A, self.cols.T, None if room is None else room[0][: shape[0] * shape[1]].reshape(shape))
+        if c is not None and self.bias_cols is not None:
+            H += self.bias_cols @ c
+        return H
+
     def _smoothed(self, block: slice, kappa: float, centre: Array | None) -> tuple[Any, Array | None]:
         """What the loss receives: κ·width, and the centre of these rows."""
         if kappa == 0.0:

@@ -210,7 +210,7 @@ def by_continuation(
     """L-BFGS and Newton's method with ever less smoothing; "auto": Newton's method only where L-BFGS is slow."""
     after, basis = ledger.n_evaluations, Eigenbasis.of(objective) if basis is None else basis
     ledger.turn(basis.objective, basis.forth(ledger.certificate.z))
-    smoothing = _widest(objective)
+    smoothing = objective.widest
     if start is None or start.floor is None:
         z, here = basis.objective.start(), ledger.begin(smoothing)
     if start is not None:
@@ -242,18 +242,6 @@ def by_continuation(
         smoothing=basis.smoothing_back(path.smoothing),
         dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
     )
-
-
-def _widest(objective: Objective) -> Smoothing:
-    """How the losses are smoothed at first.
-
-    Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the risk.
-    A risk that is smooth by itself gains nothing.
-    """
-    first = 0.1 * objective.scale
-    rest = first if objective.integrals[0].smooth(first) else objective.scale
-    sizes = [first, *(rest * size for size in objective.relative_sizes[1:])]
-    return Smoothing(tuple(0.0 if t.smooth(k) else k for t, k in zip(objective.integrals, sizes, strict=True)))
 
 
 class _Path:
