@@ -11,8 +11,8 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -42,7 +42,7 @@ from infinitask.estimators._parameters import (
     stack_level,
     weights_of,
 )
-from infinitask.estimators._shared import estimator
+from infinitask.estimators._shared import estimator, parameter_names
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.field import Field
 from infinitask.fitting._data import Data
@@ -52,7 +52,6 @@ from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed
-from infinitask.losses import Loss
 from infinitask.measures import Quadrature
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task
@@ -118,11 +117,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     warm_start: bool = False
 
     # ------------------------------------------------------------------------------------- scikit-learn
-    @classmethod
-    @lru_cache(maxsize=64)
-    def _get_param_names(cls) -> list[str]:
-        # scikit-learn reads the signature at every call: a tenth of the time of a small fit on a path
-        return list(super()._get_param_names())
+    _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "field_")
@@ -157,7 +152,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             Numbers or labels; ignored by models without targets.
         sample_weight : array (n,) or None
         """
-        with callbacks_told(self, X, y, sample_weight):
+        with reported(self, X, y, sample_weight):
             source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
             if source is not None:
                 return fit_to(self, source, device_of(X, self.device))  # type: ignore[no-any-return]
@@ -180,8 +175,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     def recipe(self) -> Recipe:
         """Check the parameters and return them as a recipe, which :func:`~infinitask.fitting.learn` takes."""
-        check_given(self, self._constraints)
-        recipe = recipe_of(self, self._task(), **self._choices())
+        given = self.get_params(deep=False)
+        check_given(given, self._constraints)
+        recipe = recipe_of(given, self._task(), **self._choices())
         if self._asked_by is not None:
             check_default(self, self._asked_by, recipe, strict=self._open_ends)
         return recipe
@@ -327,11 +323,11 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         task = self.recipe_.task
         return Learnt(self.field_, self.nodes_, getattr(self, task.calibrated_as, None))
 
-    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """Rows of a checked X and predictions at levels (k,), (rows, k), block by block."""
-        for outer, block in self._dense_blocks(X):
-            for rows, values in self.recipe_.task.at_levels(self._learnt(), block, levels):
-                yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), values
+    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[HostArray]:
+        """Predictions of a checked X at levels (k,), (rows, k), block by block."""
+        for _, block in self._dense_blocks(X):
+            for _, values in self.recipe_.task.at_levels(self._learnt(), block, levels):
+                yield values
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is sure to pass all checks, which take longer than the prediction of a single row."""
@@ -395,6 +391,11 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), curves
 
 
+def reported(model: Any, *data: Any, **options: Any) -> AbstractContextManager[None]:
+    """A context for a fit that reports it to the callbacks of scikit-learn, if there are any."""
+    return callbacks_told(model, *data, **options) if "_skl_callbacks" in vars(model) else nullcontext()
+
+
 def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """At most 300 rows, their weights, and the standard deviation of each feature over all rows."""
     some = np.linspace(0, weight.size - 1, min(weight.size, MAX_KEPT_ROWS)).astype(np.intp)
@@ -412,23 +413,3 @@ def tags_of_poor_score(estimator: Any) -> Any:
     tags = RegressorMixin.__sklearn_tags__(estimator)
     tags.regressor_tags.poor_score = True
     return tags
-
-
-def d2_score(
-    rule: tuple[HostArray, HostArray],
-    loss: Loss,
-    predicted: HostArray,
-    constants: HostArray,
-    y: HostArray,
-    weight: HostArray,
-) -> float:
-    """1 − the integrated loss of ``predicted`` (n, m) / that of the best ``constants`` (m,), at nodes with weights."""
-    nodes, weights = rule
-
-    def integrated(h: HostArray) -> float:
-        return float(weight @ loss.value(nodes, y[:, None], h) @ weights)
-
-    worst, best = integrated(np.broadcast_to(constants, predicted.shape)), integrated(predicted)
-    if worst == 0.0:
-        return 1.0 if best == 0.0 else 0.0
-    return 1.0 - best / worst

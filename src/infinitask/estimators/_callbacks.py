@@ -22,7 +22,6 @@ except ImportError:
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """A placeholder: this release of scikit-learn has no callbacks."""
 
-    callback_management_context = None
 
 STEPS = 20
 """Subtasks of a fit."""
@@ -49,40 +48,26 @@ class GapSteps:
             _subtask(self._estimator, self._context, "gap")
 
 
-class Candidates:
-    """Report subtasks of the fit of a self-tuned model: the kernels that were tried."""
-
-    def __init__(self, estimator: Any, context: Any) -> None:
-        self._estimator, self._context = estimator, context
-
-    def __call__(self, event: Event) -> None:
-        """Report a kernel that was tried, and no steps of the many candidate fits."""
-        if isinstance(event, Tried):
-            _subtask(self._estimator, self._context, "kernel")
-
-
 @contextmanager
 def callbacks_told(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    by: type[GapSteps] | type[Candidates] = GapSteps,
-    **more: Any,
+    estimator: Any, X: Any, y: Any, sample_weight: Any, tuning: bool = False, **more: Any
 ) -> Iterator[None]:
-    """Report the fit inside to the callbacks of an estimator, if it has any.
+    """Report the fit inside to the callbacks of an estimator.
 
-    ``more`` holds further arguments of ``fit``; None means that an argument was not given.
+    ``tuning``: kernels that were tried are reported, and no steps of the many candidate fits. ``more`` holds further
+    arguments of ``fit``; None means that an argument was not given.
     """
-    if callback_management_context is None or not hasattr(estimator, "_skl_callbacks"):
-        yield
-        return
     metadata = {name: value for name, value in {"sample_weight": sample_weight, **more}.items() if value is not None}
     data = {"X": X, "y": y, "metadata": metadata or None}
     with callback_management_context(estimator):
-        context = estimator._init_callback_context(max_subtasks=STEPS if by is GapSteps else None)
+        context = estimator._init_callback_context(max_subtasks=None if tuning else STEPS)
         context.call_on_fit_task_begin(estimator=estimator, **data)
-        with listening(by(estimator, context)):
+
+        def kernels(event: Event) -> None:
+            if isinstance(event, Tried):
+                _subtask(estimator, context, "kernel")
+
+        with listening(kernels if tuning else GapSteps(estimator, context)):
             yield
         # the estimator is fitted by now, so a callback may score a copy of it
         context.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes=dict)

@@ -11,14 +11,12 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, normal_scores
 from infinitask.estimators._curve_errors import (
-    MAX_ROWS,
     OUTLIER,
     Candidate,
     CurveErrors,
     GridErrors,
     ScatteredErrors,
     deviation,
-    spaced,
 )
 from infinitask.estimators._curves import Design
 from infinitask.fitting._data import Data
@@ -26,13 +24,13 @@ from infinitask.fitting._defaults import (
     CLEARLY_BETTER,
     GAMMA_FACTORS,
     SMALLEST_RIDGE,
+    kernel_by_rule,
     shrinkage,
-    spreads,
     with_own_scales,
     with_width,
 )
 from infinitask.fitting._recipe import Recipe
-from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.kernels import InputKernel, Scaled, takes_gamma, task_kernel
 from infinitask.losses import Squared
 
 SEEN_FRACTION, MANY_POINTS = 0.4, 100
@@ -66,12 +64,12 @@ def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float
     seen = np.ones(data.y.shape, dtype=bool) if data.share is None else data.share > 0.0
     robust = not isinstance(recipe.task.loss, Squared)
     data = replace(data, y=_clipped(data.y, seen)) if robust else data
-    kernels, gammas = _input_kernels(recipe, data), _task_gammas(recipe, design.nodes, seen)
+    kernels, gammas = _input_kernels(recipe, data), _task_gammas(recipe, design.nodes)
     free = float(np.median(np.sum(data.copies[:, None] * seen, axis=0))) >= ENOUGH_VALUES
     if np.mean(seen) >= SEEN_FRACTION or float(np.mean(np.sum(seen, axis=1))) >= MANY_POINTS:
-        held_out: CurveErrors = GridErrors(recipe, data, design)
+        held_out: CurveErrors = GridErrors(recipe, data, design, seen)
         ratios: tuple[float | None, ...] = (None,) if free else BIAS_RATIOS[:1]
-        revised = robust or data.share is not None
+        revised = robust or not np.all(seen)
     else:
         held_out, ratios, revised = ScatteredErrors(recipe, data, design), BIAS_RATIOS, robust
     best, alpha = _search(held_out, kernels, gammas, ratios)
@@ -92,13 +90,10 @@ def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float
 
 # ---------------------------------------------------------------------------------------------- candidates
 def _input_kernels(recipe: Recipe, data: Data) -> list[InputKernel]:
-    kernel, gamma = recipe.kernel, recipe.gamma
-    auto = isinstance(gamma, str) and gamma == "auto" and takes_gamma(kernel)
-    if not auto or isinstance(input_kernel(kernel), Chi2):
-        found = input_kernel(kernel, "median" if auto else gamma)
-        return [found if found.precomputed else found.resolve(data.X)]
-    plain = Scaled(input_kernel(kernel), spreads(data.X)).resolve(data.X)
-    return [plain if factor == 1.0 else with_width(plain, factor) for factor in GAMMA_FACTORS]
+    kernel = kernel_by_rule(recipe, data.X)
+    kernel = kernel if kernel.precomputed else kernel.resolve(data.X)
+    wide = takes_gamma(recipe.kernel) and isinstance(kernel, Scaled)
+    return [with_width(kernel, factor) for factor in (GAMMA_FACTORS if wide else ())] or [kernel]
 
 
 def _with_own_scales(held_out: CurveErrors, kernel: InputKernel) -> InputKernel | None:
@@ -110,7 +105,7 @@ def _with_own_scales(held_out: CurveErrors, kernel: InputKernel) -> InputKernel 
     return with_own_scales(kernel, X, normal_scores(leading), copies, MIN_ROWS_FOR_SCALES)
 
 
-def _task_gammas(recipe: Recipe, nodes: HostArray, seen: HostArray) -> list[float | str | None]:
+def _task_gammas(recipe: Recipe, nodes: HostArray) -> list[float | str | None]:
     """Bandwidths over θ, with σ no less than the usual gap between points.
 
     A narrower kernel falls back to the mean curve between the points of a grid.
@@ -121,16 +116,9 @@ def _task_gammas(recipe: Recipe, nodes: HostArray, seen: HostArray) -> list[floa
     length = float(nodes[-1] - nodes[0])
     if not length > 0.0:
         return [None]
-    gap = _usual_gap(nodes, seen)
+    gap = float(np.median(np.diff(nodes)))
     widths = [width for width in WIDTHS if width * length >= gap] or [WIDTHS[0]]
     return [0.5 / (width * length) ** 2 for width in widths]
-
-
-def _usual_gap(nodes: HostArray, seen: HostArray) -> float:
-    """The median distance of neighbouring points of a row, over all rows; of the nodes if rows have few points."""
-    if float(np.mean(np.sum(seen, axis=1))) < MANY_POINTS:
-        return float(np.median(np.diff(nodes)))
-    return float(np.median(np.concatenate([np.diff(nodes[row]) for row in seen[spaced(len(seen), MAX_ROWS)]])))
 
 
 def _clipped(y: HostArray, seen: HostArray) -> HostArray:

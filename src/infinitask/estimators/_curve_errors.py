@@ -109,18 +109,18 @@ class CurveErrors(ABC):
 
 @final
 class GridErrors(CurveErrors):
-    """Errors of curves on one grid."""
+    """Errors of curves on one grid, of which the entries ``seen`` (n, m) were observed."""
 
-    def __init__(self, recipe: Recipe, data: Data, design: Design) -> None:
+    def __init__(self, recipe: Recipe, data: Data, design: Design, seen: HostArray) -> None:
         some, kept = spaced(data.weight.size, MAX_ROWS), spaced(design.nodes.size, MAX_NODES)
         self._take_rows(recipe, data, some)
         self.weight = data.weight[some] / np.sum(data.weight[some])
         self.nodes, w = design.nodes[kept], design.weights[kept]
-        if data.share is not None or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
+        self.seen = seen[np.ix_(some, kept)]
+        if not np.all(seen) or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
             w = np.gradient(self.nodes) if kept.size > 1 else np.ones(1)
         self.root_w = np.sqrt(w / np.sum(w))
-        self.seen = None if data.share is None else data.share[np.ix_(some, kept)] > 0.0
-        self._set_targets(_filled(data, design.nodes)[np.ix_(some, kept)])
+        self._set_targets(_filled(data, seen, design.nodes)[np.ix_(some, kept)])
         self._bases: dict[int, tuple[InputKernel, HostArray, HostArray]] = {}
 
     def _set_targets(self, Y: HostArray) -> None:
@@ -129,19 +129,18 @@ class GridErrors(CurveErrors):
 
     def revise(self, candidate: Candidate, alpha: float) -> None:
         """See :class:`CurveErrors`."""
-        seen = np.ones(self.Y.shape, dtype=bool) if self.seen is None else self.seen
         if self.robust:
             Y = self.mean + self.Y / self.root_w
-            Y[seen] -= self.excess(candidate, alpha)
+            Y[self.seen] -= self.excess(candidate, alpha)
             self._set_targets(Y)
-        if self.seen is None:
+        if np.all(self.seen):
             return
         f, P = self._task_basis(candidate)
         e, U = self._basis(candidate.kernel)
         root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + alpha)
         for _ in range(5):  # fits and fillings of the gaps alternate
             fitted = (U @ (part * (U.T @ (root * self.Y @ P)))) / root @ P.T
-            self._set_targets(self.mean + np.where(seen, self.Y, fitted) / self.root_w)
+            self._set_targets(self.mean + np.where(self.seen, self.Y, fitted) / self.root_w)
 
     def leading(self) -> tuple[HostArray, HostArray, HostArray]:
         """See :class:`CurveErrors`."""
@@ -173,24 +172,20 @@ class GridErrors(CurveErrors):
         along, squares = U.T @ (root * Z), U**2
         left = (self.weight / self.copies)[:, None]
         rest = self.Y - Z @ P.T  # the part outside the span of the task kernel
-        seen = np.ones(rest.shape, dtype=bool) if self.seen is None else self.seen
         found, points = [], []
         for ridge in ridges:
             part = e[:, None] * f / (e[:, None] * f + ridge)
             residual = Z - (U @ (part * along)) / root
             residual = residual / np.maximum(1.0 - left - (squares @ part) / self.copies[:, None], 1e-12)
             at_nodes = residual @ P.T + rest
-            found.append(np.sum(at_nodes**2, axis=1, where=seen))  # filled gaps are no errors
-            points.append((at_nodes / self.root_w)[seen])
+            found.append(np.sum(at_nodes**2, axis=1, where=self.seen))  # filled gaps are no errors
+            points.append((at_nodes / self.root_w)[self.seen])
         return np.array(found), points
 
 
-def _filled(data: Data, nodes: HostArray) -> HostArray:
+def _filled(data: Data, seen: HostArray, nodes: HostArray) -> HostArray:
     """Targets without gaps: the mean curve, shifted to meet the row at the neighbouring observations."""
-    assert data.y is not None
-    if data.share is None:
-        return data.y
-    seen, Y = data.share > 0.0, np.array(data.y)
+    Y = np.array(data.y)
     mean = (data.weight @ (seen * Y)) / (data.weight @ seen)
     for i in np.flatnonzero(~np.all(seen, axis=1)):
         own = seen[i]

@@ -170,8 +170,6 @@ class Curves:
     # ------------------------------------------------------------------------------------------ derived
     def only(self, kept: HostArray) -> Curves:
         """The rows where ``kept``, (n,) of bool, is True, numbered anew."""
-        if np.all(kept):
-            return self
         seen, number = kept[self.row], np.cumsum(kept) - 1
         row = number[self.row[seen]]
         return replace(self, row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))

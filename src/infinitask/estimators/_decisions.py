@@ -102,7 +102,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
         positive = self._values(X, default, "theta") > 0.0
         levels = self._levels(TRADE_OFFS)
-        score = np.concatenate([flip_score(levels, h) for _, h in self._at_levels(self._inputs(X), levels)])
+        score = np.concatenate([flip_score(levels, h) for h in self._at_levels(self._inputs(X), levels)])
         return on_side(default + score, positive, centre=0.0)
 
     @in_kind
@@ -210,7 +210,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             return many.probabilities(X)
         levels = self._levels(TRADE_OFFS)
         blocks = self._at_levels(self._inputs(X), levels)
-        p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for _, h in blocks])
+        p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for h in blocks])
         if 0.0 in levels if self.field_.knows_nodes_only else levels[0] <= 0.0 <= levels[-1]:
             p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
         return np.column_stack([1.0 - p, p])
@@ -380,5 +380,4 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             ends = (END_RATIOS - 1.0) / (END_RATIOS + 1.0)
             more = np.concatenate([ends, -ends, np.asarray(also, dtype=np.float64)])
             levels = np.union1d(levels, more[(levels[0] <= more) & (more <= levels[-1])])
-        blocks = (h for _, h in self._at_levels(self._inputs(X), levels))
-        return Confusion.count(levels, blocks, y == self.classes_[1], weight)
+        return Confusion.count(levels, self._at_levels(self._inputs(X), levels), y == self.classes_[1], weight)

@@ -115,15 +115,10 @@ def framed(predicted: Any, kind: str, model: Any, method: str, X: Any, arguments
     values = np.asarray(predicted)
     names = _distinct(_names(values, model, method, arguments, options))
     library = _library(kind)
-    if kind == "pandas":
-        index = X.index if isinstance(X, library.DataFrame) else None
-        if values.ndim == 1:
-            return library.Series(values, index=index, name=names[0])
-        return library.DataFrame(values.reshape(len(values), -1), index=index, columns=names)
-    if values.ndim == 1:
-        return library.Series(names[0], values)
-    columns = values.reshape(len(values), -1).T
-    return library.DataFrame([library.Series(name, column) for name, column in zip(names, columns, strict=True)])
+    columns = dict(zip(names, values.reshape(len(values), -1).T, strict=True))
+    index = {"index": X.index} if kind == "pandas" and isinstance(X, library.DataFrame) else {}
+    frame = library.DataFrame(columns, **index)
+    return frame[names[0]] if values.ndim == 1 else frame
 
 
 def _library(kind: str) -> Any:

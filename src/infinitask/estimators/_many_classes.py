@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray, row_blocks
@@ -35,18 +36,10 @@ if TYPE_CHECKING:
 def several_classes(y: Any, sample_weight: Any) -> bool:
     """Whether more than two labels have rows of positive weight; False if y is not a list of labels."""
     try:
-        labels = np.asarray(y)
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        if labels.ndim != 1 or labels.dtype.kind not in "biuOUSf" or not labels.size:
-            return False
-        if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
-            return False  # targets of a regression, or a NaN
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight is not None and weight.shape == labels.shape:
-            labels = labels[weight > 0.0]
-        return bool(np.unique(labels).size > 2)
-    except (TypeError, ValueError):  # later checks raise an error
+        counted = slice(None) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64) > 0.0
+        with np.errstate(invalid="ignore"):  # NaN is refused later
+            return bool(type_of_target(np.asarray(y)[counted]) == "multiclass")
+    except (TypeError, ValueError, IndexError):  # later checks raise an error
         return False
 
 

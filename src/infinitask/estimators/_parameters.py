@@ -9,7 +9,6 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,22 +47,20 @@ SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
 """The functions that read specs, so that a wrong spec raises an error before the data are read."""
 
 
-def check_given(model: Any, constraints: Mapping[str, Constraint]) -> None:
+def check_given(given: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
     """Raise an error for the first invalid parameter; ``constraints`` extend the common table."""
-    given = model.get_params(deep=False)
     check_parameters(given, constraints)
     for name, read in SPEC_READERS.items():
         if name in given:
             read(given[name])
 
 
-def recipe_of(model: Any, task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
+def recipe_of(given: Mapping[str, Any], task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
     """Turn the parameters of an estimator into a recipe; ``fixed`` are choices that the estimator makes itself.
 
     The measure is the user's. It is the task's if the user gave none, or if ``own_measure`` is True. Specs are copied:
     later changes of a kernel object do not reach the fitted recipe.
     """
-    given = model.get_params(deep=False)
     measure = task.measure if own_measure else as_measure(given.get("measure"), task.measure)
     check_domain(measure, task.loss)
     choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
@@ -82,8 +79,7 @@ def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False
     The constructor's default may lie outside Θ, because a user who names a task in every prediction never uses it. A
     value that the user gave may not. ``strict``: the ends of the loss's domain are not tasks.
     """
-    kind: type = type(model)
-    value, default = getattr(model, name), _default(kind, name)
+    value, default = getattr(model, name), getattr(type(model), name)
     if value is None and default is None:
         return True
     given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
@@ -99,12 +95,6 @@ def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False
     if strict:
         check_inside(name, tasks, recipe.task.loss)
     return single
-
-
-@lru_cache(maxsize=64)
-def _default(cls: type, name: str) -> Any:
-    """The default of a constructor's parameter."""
-    return inspect.signature(cls).parameters[name].default
 
 
 def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:

@@ -120,7 +120,8 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
 
     def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of more than two classes, with the labels coded as the loss has them."""
-        check_given(self, self._constraints)
+        given = self.get_params(deep=False)
+        check_given(given, self._constraints)
         X, y, weight, learnt = self._labelled(X, y, sample_weight)
         classes, counted = learnt["classes_"], weight > 0.0
         label = np.searchsorted(classes, y[counted])
@@ -138,7 +139,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         targets[counted] = task.codes[label]
         learnt["class_order_"] = task.class_order
         kernels = task.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
-        return Prepared(recipe_of(self, task, own_measure=True, **kernels), X, targets, weight, learnt)
+        return Prepared(recipe_of(given, task, own_measure=True, **kernels), X, targets, weight, learnt)
 
     def _node_rule(self) -> Quadrature:
         if self.classes_.size == 2:

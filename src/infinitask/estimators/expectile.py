@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice
-from infinitask.estimators._base import BaseInfiniteTask, d2_score
+from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
-from infinitask.estimators._shared import Continuum, estimator
+from infinitask.estimators._shared import Continuum, d2_score, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Expectile
 from infinitask.tasks import ExpectileTask, Task

@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score
-from infinitask.estimators._callbacks import callbacks_told
+from infinitask.estimators._base import BaseInfiniteTask, Prepared, reported
 from infinitask.estimators._curve_choice import chosen
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._parameters import weights_of
-from infinitask.estimators._shared import estimator
+from infinitask.estimators._shared import d2_score, estimator
 from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
@@ -267,7 +266,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 f"{type(X).__name__} were given; curves are fitted in memory. Give X as an array (n, d), and the "
                 "curves beside it."
             )
-        with callbacks_told(self, X, y, sample_weight, theta=theta):
+        with reported(self, X, y, sample_weight, theta=theta):
             return self._fit_prepared(X, self._prepare(on_host(X), y, on_host(sample_weight), theta))
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:

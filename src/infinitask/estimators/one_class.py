@@ -156,7 +156,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
             levels = np.unique(np.append(self._levels(SORTING_LEVELS), nu))
             first, last = levels[:1], levels[-1:]
-            found = [change_next_to(nu, levels, values) for _, values in self._at_levels(Z, levels)]
+            found = [change_next_to(nu, levels, values) for values in self._at_levels(Z, levels)]
         score, outside, inside = (np.concatenate(parts) for parts in zip(*found, strict=True))
         low, high = self._ends()
         host: Any = Z if sparse.issparse(Z) else to_host(Z)

@@ -13,13 +13,9 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, seed
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._rearrangement import Rearrangement
-from infinitask.estimators._base import (
-    BaseInfiniteTask,
-    d2_score,
-    tags_of_poor_score,
-)
+from infinitask.estimators._base import BaseInfiniteTask, tags_of_poor_score
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
-from infinitask.estimators._shared import Continuum, Explorable, estimator
+from infinitask.estimators._shared import Continuum, Explorable, d2_score, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Pinball
 from infinitask.predictive import QuantileDistribution

@@ -97,7 +97,7 @@ def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | No
     ridge = 1.0 if recipe.task.loss.degree is None else units.spread ** (2 - recipe.task.loss.degree)
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
-    kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
+    kernel = kernel_by_rule(recipe, data.X)
     if kernel.needs_targets:
         raise TypeError(f"The kernel {kernel!r} is learnt from targets; learn it before the recipe is resolved.")
     chosen = _is_auto(recipe.alpha)
@@ -134,8 +134,10 @@ def _units(recipe: Recipe, data: Data) -> Units:
 
 
 # -------------------------------------------------------------------------------------------------- features
-def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
-    """A named kernel with the bandwidth of a rule."""
+def kernel_by_rule(recipe: Recipe, X: HostArray) -> InputKernel:
+    """A named kernel with the bandwidth of a rule; any other kernel as it was given."""
+    if not takes_gamma(recipe.kernel) or not isinstance(recipe.gamma, str):
+        return input_kernel(recipe.kernel, recipe.gamma)
     if not _is_auto(recipe.gamma):
         return input_kernel(recipe.kernel, recipe.gamma).resolve(X)
     if isinstance(input_kernel(recipe.kernel), Chi2):  # fractions of a histogram have their own units

@@ -14,8 +14,8 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
-from infinitask.estimators._base import d2_score
 from infinitask.estimators._parameters import targets_of, weights_of
+from infinitask.estimators._shared import d2_score
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _levels
 from infinitask.pipelines._passing import where_inside_has

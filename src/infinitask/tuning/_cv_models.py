@@ -19,8 +19,7 @@ from infinitask._base.validation import CONSTRAINTS, optional
 from infinitask.calibration._levels import Levels
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
-from infinitask.estimators._base import Prepared
-from infinitask.estimators._callbacks import Candidates, callbacks_told
+from infinitask.estimators._base import Prepared, reported
 from infinitask.estimators._shared import estimator
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.tasks import QuantileTask
@@ -135,7 +134,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             None for blocks, which hold it.
         sample_weight : array (n,) or None
         """
-        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+        with reported(self, X, y, sample_weight, tuning=True):
             self._tune(*self._begin(X, y, sample_weight))
         return self
 
@@ -272,7 +271,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Any two labels; None for blocks, which hold them.
         sample_weight : array (n,) or None
         """
-        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+        with reported(self, X, y, sample_weight, tuning=True):
             given, rows = self._begin(X, y, sample_weight)
             if rows.learnt["classes_"].size > 2:
                 raise ValueError(

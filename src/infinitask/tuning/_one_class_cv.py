@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from infinitask._base.arrays import one_blas_thread
 from infinitask._base.events import Chosen, tell
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._callbacks import Candidates, callbacks_told
+from infinitask.estimators._base import reported
 from infinitask.estimators._shared import estimator
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
@@ -106,7 +106,7 @@ solver, tol, max_iter, device
         y : ignored
         sample_weight : array (n,) or None
         """
-        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+        with reported(self, X, y, sample_weight, tuning=True):
             given, rows = self._begin(X, None, sample_weight)
             rng = check_random_state(self.random_state)
             comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
