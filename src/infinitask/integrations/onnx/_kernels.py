@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,19 +66,15 @@ def _distance(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
 
 def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
     """γ‖x − z‖², (n, p)."""
-    gamma = float(p.gamma)
-    # a power of two near √γ: exact, and squares of what remains neither overflow nor vanish
-    unit = math.ldexp(1.0, math.frexp(math.sqrt(gamma))[1])
-    X, Z, p = X * unit, Z * unit, replace(p, gamma=gamma / unit / unit)
     # where f has a finite slope at 0, rounding there is harmless
     if p.is_smooth and Z.shape[1] > DIFFERENCE_COLUMNS:
-        middle = Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
+        gamma, middle = float(p.gamma), Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
         right = Z - middle
         norms = np.sum(right * right, axis=1)
-        if sys.float_info.epsilon * p.gamma * float(norms.max()) <= PRODUCT_ROUNDING:
+        if sys.float_info.epsilon * gamma * float(norms.max()) <= PRODUCT_ROUNDING:
             left = X - middle
             own = (left * left).sum(axis=1, keepdims=True)
-            squares: Tensor = (own + norms[None, :] + left @ (-2.0 * right.T)).at_least(0.0) * p.gamma
+            squares: Tensor = (own + norms[None, :] + left @ (-2.0 * right.T)).at_least(0.0) * gamma
             return squares
     return _distance(X, Z, p)
 
