@@ -21,7 +21,7 @@ from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
 from infinitask.tuning._defaults import FACTORS, MAX_BOX_FEATURES
-from infinitask.tuning._volumes import Entrant, VolumeComparison, candidates, families, reference_points
+from infinitask.tuning._one_class_cv import Entrant, VolumeComparison, candidates, families, reference_points
 from tests.support.scikit_learn_checks import run_checks
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}

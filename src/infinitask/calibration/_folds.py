@@ -8,8 +8,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import check_random_state
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray, as_like, take, to_host
@@ -61,57 +60,6 @@ def splits_of(
             if not -n <= position < n:
                 raise ValueError(f"cv holds the position {position}, but X has {n} rows; the first one is 0.")
     return splits
-
-
-def repeated_splits(
-    cv: Any,
-    X: HostArray,
-    y: HostArray,
-    weight: HostArray,
-    random_state: Any,
-    *,
-    classes: bool,
-    folds: int,
-    rows: int,
-    repeats: int,
-) -> list[Splits]:
-    """The folds of a cross-validation, repeated where there are few rows.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        As in scikit-learn, taken once; None: shuffled folds, repeated.
-    X, y, weight : ndarray
-    random_state : int, RandomState or None
-    classes : bool
-        Whether y holds the signs of two classes, by which folds are stratified.
-    folds : int
-        How many there are without ``cv``.
-    rows, repeats : int
-        Folds are repeated until this number of rows has been held out, at most this number of times.
-    """
-    n = y.size
-    if cv is not None:
-        found = [splits_of(cv, X, y, classifier=classes)]
-    elif n < 2:
-        raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
-    else:
-        rng = check_random_state(random_state)
-        size, telling, splitter = min(folds, n), n, KFold
-        if classes:
-            # the rows of a rare class decide how much the loss of a fold varies
-            positive = int(np.count_nonzero(y > 0.0))
-            rare = min(positive, n - positive)
-            splitter, telling = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)
-        count = int(np.clip(np.ceil(rows / telling), 1, repeats))
-        splitters = [splitter(size, shuffle=True, random_state=rng.randint(2**31 - 1)) for _ in range(count)]
-        found = [list(each.split(X, y)) for each in splitters]
-    if any(not np.any(weight[train] > 0.0) for splits in found for train, _ in splits):
-        raise ValueError(
-            f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
-            "train on. Give weight to more rows, or other folds as cv."
-        )
-    return found
 
 
 def _positions(part: Any) -> HostArray:

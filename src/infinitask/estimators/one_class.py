@@ -245,7 +245,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     def _shift(self, levels: HostArray) -> HostArray | float:
         """What calibration adds to t at the levels."""
-        return self._level_sets().shift(self._learnt(), levels)
+        return self._learnt().shift(levels)
 
     def _beyond(self, levels: HostArray) -> Beyond:
         """The order of points on the same side of the sets of these levels."""

@@ -144,6 +144,10 @@ class Learnt(NamedTuple):
         """Equally spaced levels of Θ ⊂ ℝ, or the nodes where the field knows nothing between them."""
         return np.unique(self.nodes) if self.field.knows_nodes_only else np.linspace(*ends, count)
 
+    def shift(self, levels: HostArray) -> HostArray | float:
+        """The shift at levels (k,), where that is the calibration: (k,); 0 without one."""
+        return 0.0 if self.calibration is None else self.calibration(levels)
+
 
 @dataclass(frozen=True, eq=False)
 class Task:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, ClassVar, Self, final
 
 import numpy as np
 
@@ -77,15 +77,10 @@ class CostTask(Task):
 
     def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
         """See :meth:`Task.at_levels`; shifted."""
-        shift = _shift(learnt.calibration, levels)
+        shift = learnt.shift(levels)
         for rows, values in super().at_levels(learnt, X, levels):
             yield rows, values + shift
 
     def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
         """See :meth:`Task.answer`; shifted."""
-        values = super().answer(learnt, X, theta, paired=paired)
-        return values if learnt.calibration is None else values + _shift(learnt.calibration, theta[:, 0])
-
-
-def _shift(calibration: Any, levels: HostArray) -> HostArray | float:
-    return 0.0 if calibration is None else calibration(levels)
+        return super().answer(learnt, X, theta, paired=paired) + learnt.shift(theta[:, 0])

@@ -142,7 +142,7 @@ class LevelSetTask(Task):
 
     def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
         """h − t at many levels."""
-        shift = self.shift(learnt, levels)
+        shift = learnt.shift(levels)
         for rows, values in super().at_levels(learnt, X, levels):
             yield rows, values - shift
 
@@ -159,13 +159,9 @@ class LevelSetTask(Task):
     def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
         """h − t: nonnegative inside; in descending order over θ if the sets are nested."""
         if not self.order.rearranged:
-            return learnt.field(X, theta) - self.shift(learnt, theta[:, 0])
+            return learnt.field(X, theta) - learnt.shift(theta[:, 0])
         fractions = np.clip(theta[:, 0], *self.ends)
         return np.concatenate([self._signed(curves, fractions) for _, curves in self.curves(learnt, X)])
-
-    def shift(self, learnt: Learnt, levels: HostArray) -> HostArray | float:
-        """What calibration adds to t at the levels."""
-        return 0.0 if learnt.calibration is None else learnt.calibration(levels)
 
     def leaves_at(self, curves: Rearrangement) -> HostArray:
         """θ*, the level at which rows with sorted curves leave the set; just below Θ if they are outside throughout."""

@@ -1,24 +1,279 @@
-"""Level sets that choose their own kernel; how it is chosen is in :mod:`~infinitask.tuning._volumes`."""
+"""Level sets that choose their own kernel, by the mass and the volume of its sets on held-out rows.
+
+Of two families of sets that hold the same fraction of held-out rows, the one with the smaller volume knows the
+distribution better (:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets
+counts, so that kernels of any kind can be compared. Each family of kernels is searched along its widths.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, clone
+from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._base.arrays import one_blas_thread
-from infinitask._base.events import Chosen, tell
+from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
+from infinitask.calibration._folds import Folds, Splits, solved_one_by_one, splits_of
+from infinitask.calibration._thresholds import new_row_quantile
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._base import reported
+from infinitask.estimators._base import Prepared, reported
 from infinitask.estimators._shared import estimator
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads
+from infinitask.fitting._pose import pose
+from infinitask.fitting._recipe import Recipe
+from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
+from infinitask.measures import Measure
+from infinitask.tuning._contest import given_kernels
+from infinitask.tuning._defaults import (
+    EDGE,
+    FACTORS,
+    FOLDS,
+    MARGIN,
+    MAX_BOX_FEATURES,
+    MAX_SET_ROWS,
+    OUTLIER,
+    QUICK,
+    QUICK_NODES,
+)
 from infinitask.tuning._self_tuned import SelfTuned
-from infinitask.tuning._volumes import VolumeComparison, families
+
+NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
+"""Why 'precomputed' is refused."""
 
 
+Family = Sequence[tuple[str, InputKernel]]
+"""Kernels that differ in their width, by name, the widest one first."""
+
+
+def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
+    """The kernels that compete: all given ones, or the candidates for some rows."""
+    given = given_kernels(kernels, X, NO_MATRIX, robust=True)
+    if given is not None:
+        return [[(name, kernel.resolve(X))] for name, kernel in given.items()]
+    return [
+        [(f"{name}, {factor:g}", _narrower(kernel, factor)) for factor in FACTORS]
+        for name, kernel in candidates(X).items()
+        if kernel.stationary or not stationary_only
+    ]
+
+
+def _narrower(kernel: InputKernel, factor: float) -> InputKernel:
+    copy: Any = clone(kernel)
+    copy.set_params(kernel__gamma=factor * copy.kernel.gamma)
+    return copy  # type: ignore[no-any-return]
+
+
+def candidates(X: HostArray) -> dict[str, InputKernel]:
+    """Kernels with the γ of the median rule for some rows; the first one is that of the defaults.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> list(candidates(X))
+    ['Gaussian', 'Gaussian by covariance', 'Gaussian of ranks', 'Laplacian']
+    """
+    scales = spreads(X, robust=True)
+    found: dict[str, Any] = {"Gaussian": Scaled(RBF(), scales)}
+    root = _covariance_root(X * np.asarray(scales))
+    if root is not None:
+        found["Gaussian by covariance"] = Metric(RBF(), np.asarray(scales)[:, None] * root)
+    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
+        found["Gaussian of ranks"] = Warped(RBF())
+    found["Laplacian"] = Scaled(Laplacian(), scales)
+    return {name: kernel.resolve(X) for name, kernel in found.items()}
+
+
+def _covariance_root(Z: HostArray) -> HostArray | None:
+    """R with R Rᵀ the inverse of the covariance, shrunk towards a multiple of the identity; None if it is one."""
+    d = Z.shape[1]
+    if d < 2 or len(Z) < 3:
+        return None
+    # outliers would decide the covariance: they count as if they were at the edge of the others
+    covariance = np.cov(np.clip(Z, *_edges(Z)).T)
+    size = float(np.trace(covariance)) / d
+    if not size > 0.0:
+        return None
+    e, U = np.linalg.eigh(0.9 * covariance + 0.1 * size * np.eye(d))
+    return np.asarray((U / np.sqrt(e)) @ U.T)
+
+
+# ------------------------------------------------------------------------------------------------ the comparison
+class Entrant(NamedTuple):
+    """A kernel that was compared."""
+
+    name: str
+    kernel: InputKernel
+    volumes: HostArray
+    """The fraction of the reference points inside, at each level: (q,)."""
+
+    @property
+    def area(self) -> float:
+        """The mean of the volumes."""
+        return float(np.mean(self.volumes))
+
+
+@dataclass(frozen=True, eq=False)
+class VolumeComparison:
+    """A comparison of kernels on some rows.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of a fit that is compared.
+    X : ndarray (n, d)
+    weight : ndarray (n,)
+        Positive, summing to one.
+    splits : list of (train, test)
+    reference : ndarray (m, d)
+        Points by which volumes are measured.
+    levels : ndarray (q,)
+        Fractions at which they are.
+    verbose : int
+    keeps_best : bool
+        Whether an interrupt ends the comparison with the kernels tried so far.
+    """
+
+    recipe: Recipe
+    X: HostArray
+    weight: HostArray
+    splits: Splits
+    reference: HostArray
+    levels: HostArray
+    verbose: int = 0
+    keeps_best: bool = False
+
+    @classmethod
+    def of(cls, rows: Prepared, cv: Any, rng: Any, verbose: int, keeps_best: bool) -> VolumeComparison:
+        """The comparison for the rows of a fit, with folds as scikit-learn's ``cv`` names them."""
+        recipe, X, _, weight, *_ = rows
+        merged = Data.canonical(X, None, weight)
+        if cv is None:
+            # equal rows in different folds would be memorised: they are one row with a weight
+            X, weight = merged.X, merged.weight
+            if weight.size > MAX_SET_ROWS:
+                some = np.sort(rng.choice(weight.size, MAX_SET_ROWS, replace=False))
+                X, weight = X[some], weight[some]
+            folds = KFold(max(2, min(FOLDS, weight.size)), shuffle=True, random_state=rng.randint(2**31 - 1))
+            splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
+        else:
+            splits = splits_of(cv, X)
+            if any(not np.any(weight[part] > 0.0) for fold in splits for part in fold):
+                raise ValueError(
+                    f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+                    "train on or to judge by. Give weight to more rows, or other folds as cv."
+                )
+        quick = replace(
+            recipe,
+            task=recipe.task.uncalibrated(),
+            n_nodes=QUICK_NODES if recipe.task.measure.atoms() is None else recipe.n_nodes,
+            tol=QUICK.gap,
+            max_iter=300,
+            solver="lbfgs",
+            verbose=0,
+            device=None,
+            rank=None if recipe.rank == "auto" else recipe.rank,
+            certify=None,
+        )
+        generator = np.random.default_rng(rng.randint(2**31 - 1))
+        reference = reference_points(merged.X, generator)
+        return cls(
+            quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.task.measure), verbose, keeps_best
+        )
+
+    def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
+        """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
+        found: dict[tuple[int, int], Entrant] = {}
+        if n_jobs not in (None, 1):
+            for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(f, family, {}) for f, family in enumerate(kinds)):
+                found |= part
+        try:
+            for f, family in enumerate(kinds if not found else ()):
+                self.walk(f, family, found)
+        except KeyboardInterrupt:
+            if not (self.keeps_best and found):
+                raise
+            tell(CutShort("interrupted: the best so far is taken"))
+        return [found[place] for place in sorted(found)]
+
+    def walk(self, f: int, family: Family, found: dict[tuple[int, int], Entrant]) -> dict[tuple[int, int], Entrant]:
+        """Add the members of family f that were compared, each under (f, its place in the family).
+
+        The search goes from the width in the middle in both directions, while the volume falls.
+        """
+
+        def at(k: int) -> float:
+            if (f, k) not in found:
+                name, kernel = family[k]
+                count = len(found) + 1
+                tell(Trying(count, None, name))
+                found[f, k] = self.entrant(name, kernel)
+                tell(Tried(count, None, name, found[f, k].area, min(entrant.area for entrant in found.values())))
+            return found[f, k].area
+
+        best = len(family) // 2
+        for step in (1, -1):
+            at(best)
+            while 0 <= best + step < len(family) and at(best + step) < at(best):
+                best += step
+        return found
+
+    def entrant(self, name: str, kernel: InputKernel) -> Entrant:
+        """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
+        data, levels = Data(self.X, None, self.weight), self.levels[:, None]
+        recipe = resolved(replace(self.recipe, kernel=kernel), data)
+        problem = pose(recipe, data, np.random.default_rng(0))
+        folds = Folds.of_splits(self.splits, self.weight.size)
+        fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
+        fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
+        # h without t: fits to other rows have other thresholds
+        t = new_row_quantile(fits.values(levels), fits.omega, self.levels)
+        reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
+        volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
+        found = Entrant(name, kernel, volumes)
+        if self.verbose:
+            print(f"{name}: mean volume {found.area:.4g}", file=sys.stderr)
+        return found
+
+
+def _levels(measure: Measure) -> HostArray:
+    """Fractions at which volumes are compared: the atoms of μ below 1, or its 5% quantiles up to 90%."""
+    atoms = measure.atoms()
+    nodes = measure.ppf(np.arange(0.05, 0.91, 0.05)[:, None]) if atoms is None else atoms.nodes
+    levels = np.unique(nodes[:, 0])
+    return levels[levels < 1.0] if np.any(levels < 1.0) else levels
+
+
+def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
+    """The ends of each feature without outliers, (d,) each."""
+    low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
+    far = np.where(third > first, OUTLIER * (third - first) / IQR_OF_NORMAL, np.inf)
+    return np.maximum(low, middle - far), np.minimum(high, middle + far)
+
+
+def reference_points(X: HostArray, rng: np.random.Generator, count: int = 2_000) -> HostArray:
+    """Points by which volumes are measured, see the notes of :class:`InfiniteOneClassSVMCV`."""
+    d = X.shape[1]
+    low, high = _edges(X)
+    margin = MARGIN * (high - low)
+    sampled = rng.uniform(low - margin, high + margin, size=(count, d))
+    if d <= MAX_BOX_FEATURES:
+        return sampled
+    sizes = np.unique(np.append(2 ** np.arange(int(np.log2(d)) + 1), d))
+    changed = np.argsort(rng.random((count, d)), axis=1) < rng.choice(sizes, count)[:, None]
+    return np.asarray(np.where(changed, sampled, X[rng.integers(len(X), size=count)]))
+
+
+# ----------------------------------------------------------------------------------------------------- the model
 @estimator
 class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     """Nested density level sets for every outlier fraction, with the kernel and its width chosen by cross-validation.

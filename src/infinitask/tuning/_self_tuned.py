@@ -11,12 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import Constraint, check_parameters
-from infinitask.calibration._folds import repeated_splits
+from infinitask.calibration._folds import Splits, splits_of
 from infinitask.estimators import _frames
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._callbacks import CallbackSupportMixin
@@ -108,8 +109,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def _raced(self, rows: Prepared, *, classes: bool, **own: Any) -> Selection:
         """The kernel and λ that some rows choose; ``own`` are the parameters of the contest that the task decides."""
         assert rows.y is not None
-        counts = {"folds": FOLDS, "rows": ROWS_TO_HOLD_OUT, "repeats": MAX_REPEATS}
-        repeats = repeated_splits(self.cv, rows.X, rows.y, rows.weight, self.random_state, classes=classes, **counts)
+        repeats = _repeated_splits(self.cv, rows.X, rows.y, rows.weight, self.random_state, classes=classes)
         contest = Contest(
             rows=rows,
             levels=_comparison_levels(rows.recipe.task.measure),
@@ -199,3 +199,41 @@ def _comparison_levels(measure: Measure) -> HostArray:
     atoms = measure.atoms()
     nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
     return np.asarray(nodes[:, 0])
+
+
+def _repeated_splits(
+    cv: Any, X: HostArray, y: HostArray, weight: HostArray, random_state: Any, *, classes: bool
+) -> list[Splits]:
+    """The folds of a cross-validation, repeated where there are few rows.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        As in scikit-learn, taken once; None: shuffled folds, repeated.
+    X, y, weight : ndarray
+    random_state : int, RandomState or None
+    classes : bool
+        Whether y holds the signs of two classes, by which folds are stratified.
+    """
+    n = y.size
+    if cv is not None:
+        found = [splits_of(cv, X, y, classifier=classes)]
+    elif n < 2:
+        raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
+    else:
+        rng = check_random_state(random_state)
+        size, telling, splitter = min(FOLDS, n), n, KFold
+        if classes:
+            # the rows of a rare class decide how much the loss of a fold varies
+            positive = int(np.count_nonzero(y > 0.0))
+            rare = min(positive, n - positive)
+            splitter, telling = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)
+        count = int(np.clip(np.ceil(ROWS_TO_HOLD_OUT / telling), 1, MAX_REPEATS))
+        splitters = [splitter(size, shuffle=True, random_state=rng.randint(2**31 - 1)) for _ in range(count)]
+        found = [list(each.split(X, y)) for each in splitters]
+    if any(not np.any(weight[train] > 0.0) for splits in found for train, _ in splits):
+        raise ValueError(
+            f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+            "train on. Give weight to more rows, or other folds as cv."
+        )
+    return found
