@@ -64,9 +64,7 @@ class Curves:
             The points of a fit, if its predictions are scored on these curves: then no other grid is made up.
         """
         values = _numbers_of("y", y)
-        if isinstance(values, list):
-            return cls._of_lists(values, theta)
-        if values.ndim == 3 and values.shape[2] == 2:
+        if isinstance(values, list) or (values.ndim == 3 and values.shape[2] == 2):
             return cls._of_lists(list(values), theta)
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from importlib import import_module
 from typing import Any
 
@@ -169,11 +170,8 @@ def _distinct(names: list[str]) -> list[str]:
     """The names with repeated ones numbered from 2 on."""
     found: list[str] = []
     for name in names:
-        again, k = name, 1
-        while again in found:
-            k += 1
-            again = f"{name}_{k}"
-        found.append(again)
+        numbered = (f"{name}_{k}" for k in itertools.count(2))
+        found.append(next(each for each in itertools.chain([name], numbered) if each not in found))
     return found
 
 

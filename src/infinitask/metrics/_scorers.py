@@ -186,14 +186,12 @@ def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: An
     return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
 
 
-coverage_of_nine_tenths = QuantileScorer(_coverage_error, quantiles=(0.05, 0.95))
-
 SCORERS: Mapping[str, Any] = {
     "pinball": QuantileScorer(integrated_pinball_loss),
     "crossing": QuantileScorer(_crossing_loss),
     "crps": QuantileScorer(crps),
     "calibration": QuantileScorer(calibration_error),
-    "coverage": coverage_of_nine_tenths,
+    "coverage": QuantileScorer(_coverage_error, quantiles=(0.05, 0.95)),
     "cost": CostScorer(),
     "theta_property": LevelSetScorer(),
     "mass_volume": MassVolumeScorer(),
