@@ -9,14 +9,14 @@ fits                                   solved                                 as
 :class:`HeldOut`, bound to a fit: its  one after the other or together, in    thresholds of level sets, decisions,
 problem without each fold              the features of the fit                class probabilities
 ``solved_one_by_one``, ``JointFits``   the same, for a problem that is posed  the race of self-tuned models, the map of
-(``_folds``): a posed problem      once for many λ or kernels             levels, volumes of level sets
+(``_folds``): a posed problem          once for many λ or kernels             levels, volumes of level sets
 without each fold
 :func:`out_of_fold`: whole models,     each by its own ``fit``                ``score_path``, ``OptunaSearch``,
 tuning and calibration included                                               ``CrossConformal``, out-of-fold scores
 =====================================  =====================================  ========================================
 
 The ranking of kernels before a race takes the closed form of leave-one-out instead
-(:mod:`infinitask.fitting._leave_one_out`).
+(:mod:`infinitask.fitting._defaults`).
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class Blocks(RowSource):
     names : sequence of str or None
         Names of the features; None: those of data frames.
     memory : int or None
-        Bytes that features of the rows may take between passes; None: two fifths of what is free. Rows whose features
-        do not fit are read, and their features computed, again in every pass.
+        Bytes that features of the rows may take between passes; None: two fifths of what is free, on a device seven
+        tenths. Rows whose features do not fit are read, and their features computed, again in every pass.
 
     Examples
     --------

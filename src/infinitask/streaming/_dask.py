@@ -96,9 +96,9 @@ class DaskRows(RowSource):
         Known chunks are changed to those of X. Where sizes are not known, as those of frames, there must be as many
         partitions as X has, of the same rows.
     memory : int or None
-        Bytes that features may take on all workers together; None: two fifths of what is free there. Where they do not
-        fit, the inputs are kept and features made again in every pass; where these do not fit either, partitions are
-        computed again from their source.
+        Bytes that features may take on all workers together; None: two fifths of what is free there, on devices seven
+        tenths. Where they do not fit, the inputs are kept and features made again in every pass; where these do not fit
+        either, partitions are computed again from their source.
     """
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory: int | None = None) -> None:
