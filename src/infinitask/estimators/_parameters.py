@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +17,11 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import Constraint, check_parameters, naming, number, parse_tasks
 from infinitask.estimators._sources import on_host
-from infinitask.features import feature_recipe
+from infinitask.fitting._pose import check_specs, is_as_task
 from infinitask.fitting._recipe import Recipe
-from infinitask.kernels import input_kernel, task_kernel
+from infinitask.kernels import task_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure
-from infinitask.measures._rules import quadrature_rule
 from infinitask.measures._spaces import as_measure
 from infinitask.tasks import Order, Task
 
@@ -37,22 +36,10 @@ ROUNDING = 1e-12
 """Tasks and costs that differ by less than this are equal."""
 
 
-SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "kernel": input_kernel,
-    "task_kernel": task_kernel,
-    "bias_kernel": lambda spec: None if is_as_task(spec) else task_kernel(spec, name="bias_kernel"),
-    "quadrature": quadrature_rule,
-    "features": feature_recipe,
-}
-"""The functions that read specs, so that a wrong spec raises an error before the data are read."""
-
-
 def check_given(given: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
     """Raise an error for the first invalid parameter; ``constraints`` extend the common table."""
     check_parameters(given, constraints)
-    for name, read in SPEC_READERS.items():
-        if name in given:
-            read(given[name])
+    check_specs(given)
 
 
 def recipe_of(given: Mapping[str, Any], task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
@@ -129,11 +116,6 @@ def stack_level() -> int:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("infinitask"):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def is_as_task(bias_kernel: Any) -> bool:
-    """Whether there is no bias, or one with the kernel of the tasks."""
-    return bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
 
 
 def is_fraction(loss: Loss) -> bool:

@@ -55,11 +55,10 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stre
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from infinitask import InfiniteQuantileRegressor
     >>> from infinitask.datasets import make_sine
-    >>> from infinitask.tasks import QuantileTask
     >>> X, y = make_sine(50, random_state=0)
-    >>> fit = learn(Recipe(QuantileTask(), n_nodes=10), Data.canonical(X, y, np.ones(50)))
+    >>> fit = learn(InfiniteQuantileRegressor(n_nodes=10).recipe(), Data.canonical(X, y))
     >>> fit.field(X[:2], [0.1, 0.9]).shape
     (2, 2)
     >>> fit.solution.gap <= fit.recipe.tol

@@ -6,6 +6,7 @@ the terms of the objective, one function each; nothing here knows scikit-learn.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +42,28 @@ ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES = 1e-8, 1e-10
 The first costs about 1e-4 of the objective, and new targets lie below the outer quantiles as often as they should (with
 1e-4, 6% of them lay below the quantile of 1%). Without any ridge the same fits take 3 to 15 times as long (n = 300 and
 1000), and a penalty on the derivative would be undone by functions that vanish at the nodes. The second costs 1e-8."""
+
+
+def is_as_task(bias_kernel: Any) -> bool:
+    """Whether there is no bias, or one with the kernel of the tasks."""
+    return bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
+
+
+SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "kernel": input_kernel,
+    "task_kernel": task_kernel,
+    "bias_kernel": lambda spec: None if is_as_task(spec) else task_kernel(spec, name="bias_kernel"),
+    "quadrature": quadrature_rule,
+    "features": feature_recipe,
+}
+"""The functions that read specs when a problem is posed."""
+
+
+def check_specs(given: Mapping[str, Any]) -> None:
+    """Raise an error for the first wrong spec, before the data are read."""
+    for name, read in SPEC_READERS.items():
+        if name in given:
+            read(given[name])
 
 
 def tolerance(recipe: Recipe, data: Data) -> float:
