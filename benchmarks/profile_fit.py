@@ -51,7 +51,7 @@ SPANS = {
     "eigenbasis": ("infinitask.solvers._basis:Eigenbasis.of",),
     "products": (
         "infinitask.objective._objective:Objective._visit",
-        "infinitask.objective._objective:Objective._field",
+        "infinitask.objective._terms:Integral.field",
     ),
     "loss": (
         "infinitask.objective._table:Table.sums",
