@@ -138,7 +138,7 @@ def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
 
 def check_inside(name: str, tasks: HostArray, loss: Loss) -> None:
     """Raise an error if a task is an end of the loss's domain."""
-    (low,), (high,) = loss.box(1)
+    low, high = loss.domain
     if not (low < tasks.min() and tasks.max() < high):
         raise ValueError(
             f"{name} contains {low:g} or {high:g}, where no finite prediction exists; ask for levels strictly between."
