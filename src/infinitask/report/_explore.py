@@ -116,7 +116,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
             return _dense(encoder.transform(table))
 
         fields, typical = fields_of(encode, part, values, shown.rows, labels, _encoded_names(given, encoder, d))
-        about, base = [field.exported() for field in fields], packed(typical)
+        about, base = [field.column for field in fields], packed(typical)
         cells = np.column_stack([field.values for field in fields])
         if relevance is not None:  # the root of the sum of squares over the encoded columns
             effect = np.asarray(relevance)

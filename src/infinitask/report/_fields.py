@@ -13,9 +13,7 @@ rows is checked on the rows of the page.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,49 +33,29 @@ EXACT = 1e-12
 
 NEVER_SEEN = "\x00 a value that no table holds"
 
-Encode = Callable[[Any], HostArray]
+Encoding = tuple[HostArray, HostArray, Exported, dict[str, HostArray | None]]
+"""Everything that was asked, as whole encoded rows; those of the page; how the page encodes a value, and its tables."""
 
 
-@final
-@dataclass
-class Field:
+class Field(NamedTuple):
     """A column of the table, and what it is encoded as.
 
     Parameters
     ----------
-    source : int
-        Its place in the table.
     column : dict
-        What the page knows of it, but for its encoded columns.
+        What the page knows of it.
     values : ndarray (k,)
         Of the rows of the page: numbers, NaN where missing, or places in the list of choices.
-    answers : list of ndarray (·, p)
-        Everything that was asked, as whole encoded rows.
-    encoding : dict
-        How the page encodes a value.
-    tables : dict of ndarray (·, p) or None
-        The numbers that this takes, for all encoded columns.
-    encoded : function
-        From values to whole encoded rows, as the page finds them.
-    columns : ndarray of int
+    columns : ndarray (c,) of int
         The encoded columns that this column decides.
+    encoded : ndarray (k, c)
+        These columns of the rows of the page, as the page finds them.
     """
 
-    source: int
     column: Exported
     values: HostArray
-    answers: list[HostArray]
-    encoding: Exported
-    tables: dict[str, HostArray | None]
-    encoded: Callable[[HostArray], HostArray]
-    columns: HostArray = field(default_factory=lambda: np.arange(0))
-
-    def exported(self) -> Exported:
-        """What the page knows of the column."""
-        tables = {
-            name: None if table is None else packed(table[..., self.columns]) for name, table in self.tables.items()
-        }
-        return self.column | {"encoded": {"columns": self.columns.tolist(), **self.encoding, **tables}}
+    columns: HostArray
+    encoded: HostArray
 
 
 def fields_of(
@@ -107,15 +85,13 @@ def fields_of(
     asked = _Asked(encode, Table(X), Z, rows, names)
     found = [asked.field(j) for j in range(asked.table.d)]
     owner: dict[int, int] = {}
-    for each in found:
-        away = np.max([np.max(np.abs(answer - asked.base), axis=0) for answer in each.answers], axis=0)
-        each.columns = np.flatnonzero(away > asked.tolerance)
+    for j, each in enumerate(found):
         for c in each.columns:
-            if owner.setdefault(int(c), each.source) != each.source:
+            if owner.setdefault(int(c), j) != j:
                 raise ValueError(
                     f"The encoded column {encoded_names[c]!r} depends on several columns of the table, "
-                    f"{names[owner[int(c)]]!r} and {names[each.source]!r} among them; a page moves one column at a "
-                    f"time and cannot follow such a step. {_INSTEAD}"
+                    f"{names[owner[int(c)]]!r} and {names[j]!r} among them; a page moves one column at a time and "
+                    f"cannot follow such a step. {_INSTEAD}"
                 )
     found = [each for each in found if each.columns.size]
     if not found:
@@ -125,7 +101,7 @@ def fields_of(
         )
     together = np.tile(asked.base, (rows.size, 1))
     for each in found:
-        together[:, each.columns] = each.encoded(each.values)[:, each.columns]
+        together[:, each.columns] = each.encoded
     wrong = np.argwhere(~(np.abs(together - Z[rows]) <= asked.tolerance * np.maximum(1.0, np.abs(Z[rows]))))
     if wrong.size:
         row, place = wrong[0]
@@ -176,14 +152,29 @@ class _Asked:
         return found if np.all(np.isfinite(found)) else None
 
     def field(self, j: int) -> Field:
-        line = self._line(j)
-        found = None if line is None else (self._number if self.days[j] is None else self._days)(j, line)
-        return self._choice(j) if found is None else found
+        """Column j as a number or as days if it is one of these, else as a list of choices."""
+        line, is_date = self._line(j), self.days[j] is not None
+        if line is None:
+            return self._choice(j)
+        column, values = numbers_column(self.names[j], line, line[self.typical[j]], is_date), line[self.rows]
+        found = (self._days if is_date else self._number)(j, column["low"], column["high"], values)
+        if found is None:
+            return self._choice(j)
+        answers, encoded, encoding, tables = found
+        missing = self._without_value(j, line, answers)
+        tables["missing"] = None if missing is None else missing[0]
+        if missing is not None:
+            answers, encoded = np.vstack([answers, missing]), np.where(np.isnan(values)[:, None], missing, encoded)
+        return self._field(column, values, (answers, encoded, encoding, tables))
+
+    def _field(self, column: Exported, values: HostArray, found: Encoding) -> Field:
+        answers, encoded, encoding, tables = found
+        columns = np.flatnonzero(np.max(np.abs(answers - self.base), axis=0) > self.tolerance)
+        kept = {name: None if table is None else packed(table[..., columns]) for name, table in tables.items()}
+        told = {"columns": columns.tolist(), **encoding, **kept}
+        return Field(column | {"encoded": told}, values, columns, encoded[:, columns])
 
     # ---------------------------------------------------------------------------------------------- numbers
-    def _of_line(self, j: int, line: HostArray) -> Exported:
-        return numbers_column(self.names[j], line, line[self.typical[j]], date=self.days[j] is not None)
-
     def _without_value(self, j: int, line: HostArray, answers: HostArray) -> HostArray | None:
         """The answer for a missing value, where a row has none or where an encoded column tells it from all values."""
         answer = self.with_column(j, self.table.missing(j))
@@ -192,10 +183,8 @@ class _Asked:
         still = np.ptp(answers, axis=0) <= self.tolerance
         return answer if np.any(np.abs(answer[0] - answers[0])[still] > self.tolerance[still]) else None
 
-    def _number(self, j: int, line: HostArray) -> Field | None:
+    def _number(self, j: int, low: float, high: float, values: HostArray) -> Encoding | None:
         """A number that is shifted and scaled; None if it is not."""
-        column = self._of_line(j, line)
-        low, high = column["low"], column["high"]
         at = low + PROBES * ((high - low) or max(1.0, abs(low)))
         answers = self.with_column(j, at)
         if answers is None:
@@ -209,23 +198,17 @@ class _Asked:
             error = np.abs(answers[0] + (u - u[0])[:, None] * slope - answers)
             size = np.maximum(np.abs(answers), np.abs(u - u[0])[:, None] * np.abs(slope))
             fits.append((float(np.max(error / np.maximum(size, 1e-300))), single, float(u[0]), slope))
-        if not fits:
-            return None
         error, single, origin, slope = min(fits, key=lambda fit: fit[:2])
         allowed = EXACT if np.any(answers.astype(np.float32) != answers) else np.sqrt(EXACT)
         if error > allowed:
             return None
-
-        def encoded(values: HostArray) -> HostArray:
-            return np.asarray(answers[0] + (_rounded(values, single) - origin)[:, None] * slope)
-
+        encoded = answers[0] + (_rounded(values, single) - origin)[:, None] * slope
         encoding = {"type": "affine", "single": single, "origin": origin}
-        return self._with_missing(j, column, line, answers, encoding, {"offset": answers[0], "slope": slope}, encoded)
+        return answers, encoded, encoding, {"offset": answers[0], "slope": slope}
 
-    def _days(self, j: int, line: HostArray) -> Field | None:
+    def _days(self, j: int, low: float, high: float, values: HostArray) -> Encoding | None:
         """Dates with an answer for each day; None if there are too many."""
-        column = self._of_line(j, line)
-        days = np.arange(column["low"], column["high"] + 1.0)
+        days = np.arange(low, high + 1.0)
         if days.size > MAX_NUMBERS:
             return None
         answers = self.with_column(j, self.table.dates(j, days))
@@ -234,32 +217,8 @@ class _Asked:
         width = np.count_nonzero(np.ptp(answers, axis=0) > self.tolerance)
         if days.size * width > MAX_NUMBERS:
             return None
-
-        def encoded(values: HostArray) -> HostArray:
-            return answers[np.where(np.isnan(values), 0.0, values - column["low"]).astype(np.intp)]
-
-        return self._with_missing(j, column, line, answers, {"type": "table"}, {"values": answers}, encoded)
-
-    def _with_missing(
-        self,
-        j: int,
-        column: Exported,
-        line: HostArray,
-        answers: HostArray,
-        encoding: Exported,
-        tables: dict[str, HostArray | None],
-        known: Callable[[HostArray], HostArray],
-    ) -> Field:
-        """A field of numbers or days; a missing value has an answer of its own."""
-        missing = self._without_value(j, line, answers)
-        if missing is None:
-            return Field(j, column, line[self.rows], [answers], encoding, tables | {"missing": None}, known)
-
-        def encoded(values: HostArray) -> HostArray:
-            return np.where(np.isnan(values)[:, None], missing, known(values))
-
-        tables = tables | {"missing": missing[0]}
-        return Field(j, column, line[self.rows], [answers, missing], encoding, tables, encoded)
+        places = np.where(np.isnan(values), 0.0, values - low).astype(np.intp)
+        return answers, answers[places], {"type": "table"}, {"values": answers}
 
     # ---------------------------------------------------------------------------------------------- choices
     def _choice(self, j: int) -> Field:
@@ -292,7 +251,7 @@ class _Asked:
                 counts.insert(at, 0)
                 places = {k: place + (place >= at) for k, place in places.items()}
                 missing = at
-        codes = np.array([places[int(k)] for k in distinct.codes[self.rows]], dtype=np.float64)
+        codes = np.array([places[int(k)] for k in distinct.codes[self.rows]])
         typical = places[int(distinct.codes[self.typical[j]])] if not time else listed.size // 2
         column = {
             "name": self.names[j],
@@ -304,8 +263,7 @@ class _Asked:
             "missing": missing,
             "distinct": int(distinct.counts.size),
         }
-        table: dict[str, HostArray | None] = {"values": answers}
-        return Field(j, column, codes, [answers], {"type": "choices"}, table, lambda k: answers[k.astype(np.intp)])
+        return self._field(column, codes, (answers, answers[codes], {"type": "choices"}, {"values": answers}))
 
     def _unlisted_missing(self, j: int, answers: HostArray) -> HostArray | None:
         """The answer for a missing value that no row has, if the fit knew it: no other value has the same."""
