@@ -6,7 +6,6 @@ Three families evaluate ``predict`` at a grid of tasks and pass the predictions 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, final
@@ -30,10 +29,23 @@ GRID_PARTS = 100
 """By default, a model is scored at the 99 points that divide Θ into 100 equal parts: the percentiles for Θ = (0, 1)."""
 
 
-class TaskScorer(ABC):
+def _crossing_loss(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
+    return crossing_loss(predicted, levels, sample_weight)
+
+
+def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
+    return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
+
+
+def _theta_property_deviation(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
+    return theta_property_deviation(levels, predicted, sample_weight)
+
+
+class TaskScorer:
     """Asks a model for predictions at a grid of tasks, and returns minus a metric of them.
 
-    A subclass says under which name ``predict`` takes the tasks, and calls its metric.
+    A subclass says under which name ``predict`` takes the tasks. The metric is a function of
+    (y_true, y_pred, levels, sample_weight=…), smaller is better; for a classifier it also takes ``pos_label``.
     """
 
     argument: ClassVar[str]
@@ -43,13 +55,6 @@ class TaskScorer(ABC):
     example: ClassVar[str]
     """A model that can be scored."""
     metric: Callable[..., float]
-
-    @abstractmethod
-    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
-        """The metric of the predictions at the levels; smaller is better."""
-
-    def check(self, model: Any) -> None:  # noqa: B027  # most take every model with such tasks
-        """Raise an error if a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
 
     def __repr__(self) -> str:
         name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
@@ -63,12 +68,19 @@ class TaskScorer(ABC):
                 f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.argument}; it scores models "
                 f"with predict(X, {self.argument}=…), such as {self.example}, alone or at the end of a pipeline."
             )
-        self.check(core)
+        classes: Any = getattr(core, "classes_", ())
+        if len(classes) > 2:
+            raise ValueError(
+                f"{self!r} was given a model of {len(classes)} classes; it scores the trade-offs of two. For more "
+                "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
+            )
         # predict of a search takes no tasks; that of the model it has chosen does
         model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.argument))
         given = getattr(self, self.argument)
         levels = _levels(core, *self.domain) if given is None else numbers(self.argument, given)
-        return -self.loss(model, y, model.predict(X, **{self.argument: levels}), levels, sample_weight)
+        predicted = model.predict(X, **{self.argument: levels})
+        options = {"pos_label": classes[-1]} if len(classes) else {}
+        return -self.metric(y, predicted, levels, sample_weight=sample_weight, **options)
 
 
 @final
@@ -89,10 +101,6 @@ class QuantileScorer(TaskScorer):
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
 
-    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
-        """See :class:`TaskScorer`."""
-        return self.metric(y, predicted, levels, sample_weight=sample_weight)
-
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -110,20 +118,6 @@ class CostScorer(TaskScorer):
 
     theta: tuple[float, ...] | None = None
 
-    def check(self, model: Any) -> None:
-        """See :class:`TaskScorer`."""
-        classes = getattr(model, "classes_", ())
-        if len(classes) > 2:
-            raise ValueError(
-                f"{self!r} was given a model of {len(classes)} classes; it scores the trade-offs of two. For more "
-                "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
-            )
-
-    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
-        """See :class:`TaskScorer`."""
-        classes = getattr(model, "classes_", (None,))
-        return self.metric(y, predicted, levels, pos_label=classes[-1], sample_weight=sample_weight)
-
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -137,13 +131,9 @@ class LevelSetScorer(TaskScorer):
     """
 
     argument, domain, example = "nu", (0.0, 1.0), "InfiniteOneClassSVM"
-    metric = staticmethod(theta_property_deviation)
+    metric = staticmethod(_theta_property_deviation)
 
     nu: tuple[float, ...] | None = None
-
-    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
-        """See :class:`TaskScorer`."""
-        return self.metric(levels, predicted, sample_weight)
 
 
 @final
@@ -176,14 +166,6 @@ class MassVolumeScorer:
                 "have it, such as InfiniteOneClassSVM or IsolationForest."
             )
         return -mass_volume_area(estimator.score_samples, X, sample_weight=sample_weight, **vars(self))
-
-
-def _crossing_loss(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
-    return crossing_loss(predicted, levels, sample_weight)
-
-
-def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
-    return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
 
 
 SCORERS: Mapping[str, Any] = {
