@@ -24,10 +24,8 @@ from infinitask import (
     penalties,
     predictive,
 )
-from infinitask.bounds import _discrepancy
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.measures import _rules, _spaces
-from infinitask.predictive import _neyman_pearson
 from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
 
 NAN, INF = float("nan"), float("inf")
@@ -220,6 +218,7 @@ def wrong(base: dict[str, Any], name: str, values: Any) -> list[tuple[dict[str, 
     return [(base | {name: value}, name) for value in values]
 
 
+COUNTS = predictive.Confusion(LEVELS, Y[:3] ** 2, Y[:3] ** 2, positives=40, negatives=40)
 METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
     (metrics.integrated_pinball_loss, wrong(Q, "quantiles", BAD_LEVELS)),
     (metrics.integrated_pinball_loss, wrong(Q, "weights", (-np.ones(3), np.ones(2), [NAN] * 3, "abc"))),
@@ -272,14 +271,14 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
         wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [5, 50, 95], "ab", [0.5] * 3)),
     ),
     (predictive.QuantileDistribution, wrong({"levels": LEVELS}, "values", (CURVES[:, ::-1], CURVES * NAN, Y, "ab"))),
-    (_neyman_pearson.allowed_errors, wrong({"bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5, "ten", None))),
-    (_neyman_pearson.smallest_sample, wrong({"confidence": 0.9}, "bound", (0.0, 1.0, 5, NAN, "low"))),
-    (_neyman_pearson.smallest_sample, wrong({"bound": 0.1}, "confidence", (0.0, 1.0, 95, NAN, "high"))),
     (
-        _neyman_pearson.fixed_sequence,
-        wrong({"n": 9, "bound": 0.1, "confidence": 0.9}, "errors", ("ab", [NAN], [], [[1]])),
+        predictive.choose_theta,
+        wrong({"counts": COUNTS, "max_fpr": 0.1}, "confidence", (0.0, 1.0, 95, NAN, "high")),
     ),
-    (_neyman_pearson.fixed_sequence, wrong({"errors": [0, 1], "bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5))),
+    (
+        predictive.choose_theta,
+        wrong({"counts": COUNTS, "confidence": 0.9}, "max_fpr", (0.0, 1.0, 5, NAN, "low")),
+    ),
     (predictive.theta_from_costs, wrong({"fp_cost": 1.0}, "fn_cost", (-1.0, NAN, INF, "much", None))),
     (predictive.theta_from_costs, wrong({"fn_cost": [1.0, 2.0]}, "fp_cost", (-1.0, NAN, "much", [1.0, 2.0, 3.0]))),
     (predictive.choose_theta, wrong({"max_fpr": 0.1}, "counts", (None, 3, {"theta": [0.1]}))),
@@ -342,9 +341,6 @@ BOUNDS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
     (bounds.propose_nodes, wrong({}, "n", (0, 1.5, "many"))),
     (bounds.propose_nodes, wrong({"n": 100}, "statistical", (0.0, -1.0, NAN, "small"))),
     (bounds.propose_nodes, wrong({"n": 100}, "variation", (0.0, -1.0, NAN, "small"))),
-    (_discrepancy.sequence_discrepancy, wrong({}, "m", (0, 1.5, "many"))),
-    (_discrepancy.star_discrepancy, wrong({}, "u", ([2.0], [], "ab", [NAN], [[0.1]]))),
-    (_discrepancy.star_discrepancy, wrong({"u": [0.1, 0.9]}, "weights", ([1.0], [1.0, 1.0], "ab", [NAN, 1.0]))),
 ]
 
 

@@ -44,10 +44,12 @@ def test_the_smallest_sample_is_enough_and_one_row_less_is_not(alpha: float, con
 
 @each("wrong", [0.0, 1.0, -0.1, float("nan"), "half"])
 def test_fractions_outside_the_unit_interval_are_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="bound"):
-        allowed_errors(10, wrong, 0.9)
-    with pytest.raises(ValueError, match="confidence"):
-        smallest_sample(0.1, wrong)
+    theta = np.array([-0.5, 0.5])
+    counts = Confusion(theta, np.array([60.0, 1.0]), np.array([0.0, 30.0]), positives=90, negatives=100)
+    with pytest.raises(ValueError, match=r"max_fpr=.*strictly between"):
+        choose_theta(counts, max_fpr=wrong, confidence=0.9)
+    with pytest.raises(ValueError, match=r"confidence=.*strictly between"):
+        choose_theta(counts, max_fpr=0.1, confidence=wrong)
 
 
 # ------------------------------------------------------------------------------------------------------ the walk

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_left
-from typing import Any
 
 import numpy as np
 
-from infinitask._base.validation import count, number, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, number
 
 
-def star_discrepancy(u: Any, weights: Any = None) -> float:
+def star_discrepancy(u: HostArray, weights: HostArray) -> float:
     """D_m = sup_t |Σ_j w_j 1[u_j ≤ t] − t| = max_j max(W_j − u_j, u_j − W_(j−1)), W_j = w_1 + … + w_j, u ascending.
 
     For every f of bounded variation on [0, 1], |∫f − Σ w_j f(u_j)| ≤ V(f)·D_m (Koksma; for weights by the same
@@ -20,27 +20,18 @@ def star_discrepancy(u: Any, weights: Any = None) -> float:
 
     Parameters
     ----------
-    u : array (m,)
+    u : ndarray (m,)
         Points in [0, 1].
-    weights : array (m,) or None
-        Summing to one; None: 1/m.
+    weights : ndarray (m,)
+        They sum to one.
 
     Examples
     --------
-    >>> star_discrepancy([0.125, 0.375, 0.625, 0.875])
+    >>> star_discrepancy(np.array([0.125, 0.375, 0.625, 0.875]), np.full(4, 0.25))
     0.125
     """
-    u = numbers("u", u)
-    w = np.full(u.shape, 1.0 / max(u.size, 1)) if weights is None else numbers("weights", weights)
-    if u.ndim != 1 or u.size == 0 or w.shape != u.shape or not np.all((u >= 0.0) & (u <= 1.0)):
-        raise ValueError(
-            f"u of shape {u.shape} and weights of shape {w.shape} were given; they must be points (m,) in [0, 1] "
-            "and one weight for each."
-        )
-    if not abs(float(np.sum(w)) - 1.0) < 1e-9:
-        raise ValueError(f"weights sum to {float(np.sum(w)):g}; they must sum to one.")
     order = np.argsort(u, kind="stable")
-    u, mass = u[order], np.cumsum(w[order])
+    u, mass = u[order], np.cumsum(weights[order])
     return float(max(np.max(np.abs(mass - u)), np.max(np.abs(u - np.append(0.0, mass[:-1])))))
 
 
@@ -56,7 +47,6 @@ def sequence_discrepancy(m: int) -> float:
     >>> round(sequence_discrepancy(100), 4)
     0.0321
     """
-    m = count("m", m)
     return math.log(m) / (3.0 * m * math.log(2.0)) + 1.0 / m
 
 

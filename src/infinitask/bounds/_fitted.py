@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import finite, fraction, number
 from infinitask.bounds._discrepancy import star_discrepancy
 from infinitask.bounds._formula import Bound, assemble
-from infinitask.features import FourierMap, KernelMap
+from infinitask.features import FourierMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import Loss
 from infinitask.losses._rows import Stability
@@ -67,7 +66,7 @@ def bound_of(
     model, notes = _fitted(model)
     recipe = model.recipe_
     notes += _assumptions(model, recipe)
-    X, targets = finite("X", X.toarray() if issparse(X) else X, 2), _targets(model, y)
+    X, targets = model._inputs(X), _targets(model, y)
     if targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
     largest = float(np.max(np.abs(targets)))
@@ -108,24 +107,18 @@ def bound_of(
 def _fitted(model: Any) -> tuple[Any, list[str]]:
     """The fitted model, also inside a self-tuned one; raises an error where it has no bound."""
     notes = []
-    if "_refit" in dir(type(model)):  # a self-tuned model
+    if hasattr(type(model), "_refit"):  # a self-tuned model
         check_is_fitted(model)
         notes.append("The kernel and λ are taken as chosen without the sample; this model chose them from it.")
         model = model.best_estimator_
-    if "_prepare" in dir(type(model)):
+    if hasattr(type(model), "_prepare"):
         check_is_fitted(model, "field_")
         return model, notes
     given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-    advice = ""
-    if hasattr(model, "steps"):
-        advice = (
-            " Of a pipeline, pass the last step, and the inputs as they reach it: pipe[-1], pipe[:-1].transform(X)."
-        )
-    elif hasattr(model, "best_estimator_"):
-        advice = " Of a search, pass its best_estimator_."
     raise TypeError(
-        f"{given} was given; bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier."
-        f"{advice}"
+        f"{given} was given; bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier. Of "
+        "a pipeline, pass the last step, and the inputs as they reach it: pipe[-1], pipe[:-1].transform(X). Of a "
+        "search, pass its best_estimator_."
     )
 
 
@@ -242,16 +235,13 @@ def _norm(model: Any) -> float:
     return math.sqrt(field.norm**2 + bias)
 
 
-def _values(model: Any, X: HostArray, order: int = 0) -> HostArray:
-    """h, or its slope in θ, at the nodes: (n, m)."""
-    inputs = X[:, model.training_rows_] if hasattr(model, "training_rows_") else X
-    if isinstance(model.field_.phi, KernelMap) and inputs.shape[1] != model.field_.phi.landmarks.shape[1]:
-        columns = model.field_.phi.landmarks.shape[1]
-        raise ValueError(f"X of shape {X.shape} was given; the model was fitted to {columns} columns.")
-    return np.asarray(model.field_(place(inputs, model.recipe_.device), model.nodes_, order))
+def _values(model: Any, X: Any, order: int = 0) -> HostArray:
+    """h at the nodes, or its derivative in θ, of a checked X: (n, m)."""
+    blocks = [model.field_(block, model.nodes_, order) for _, block in model._dense_blocks(X)]
+    return np.concatenate(blocks)
 
 
-def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
+def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
     """Raise an error if the objective on these rows is not that of the fit: other rows, or other weights."""
     recipe = model.recipe_
     crossing = 0.0
@@ -259,7 +249,7 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
         kappa = getattr(recipe.task.loss, "kappa", 0.0)
         penalty = recipe.task.order.penalty(kappa)
         named = recipe.task.order.inputs
-        slopes = _values(model, X if named is None else named, order=1)
+        slopes = _values(model, X if named is None else model._inputs(named), order=1)
         crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))
     objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2
     if abs(objective - model.objective_) > OTHER_ROWS * abs(model.objective_):
@@ -269,7 +259,7 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
         )
 
 
-def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
+def _empirical_risk(model: Any, X: Any, targets: HostArray) -> float:
     recipe = model.recipe_
     values = _values(model, X) - recipe.offset
     losses = recipe.task.loss.value(model.nodes_, targets[:, None], values)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count, finite, fraction
+from infinitask._base.validation import fraction
 from infinitask.predictive._cost_curves import Confusion
 
 
@@ -30,8 +30,6 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
     >>> allowed_errors(100, bound=0.05, confidence=0.95), allowed_errors(50, bound=0.05, confidence=0.95)
     (1, -1)
     """
-    n = count("n", n, least=0)
-    _check_open(bound=bound, confidence=confidence)
     # a tail that equals δ exactly counts; 1 − confidence is off by a rounding error
     level = (1.0 - confidence) * (1.0 + 1e-12)
     return int(np.searchsorted(stats.binom.cdf(np.arange(n), n, bound), level, side="right")) - 1
@@ -45,7 +43,6 @@ def smallest_sample(bound: float, confidence: float) -> int:
     >>> smallest_sample(bound=0.05, confidence=0.95)
     59
     """
-    _check_open(bound=bound, confidence=confidence)
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-bound) * (1.0 - 1e-12))
 
 
@@ -74,7 +71,6 @@ def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -
     >>> fixed_sequence(np.array([0, 0, 1, 3, 1]), n=100, bound=0.05, confidence=0.95)
     3
     """
-    errors = finite("errors", errors, 1)
     failed = errors > allowed_errors(n, bound, confidence)
     return int(np.argmax(failed)) if np.any(failed) else errors.size
 
@@ -129,9 +125,11 @@ def choose_theta(
             )
         return counts.cheapest(fn_cost, fp_cost)
     name, given = ("max_fpr", max_fpr) if min_sensitivity is None else ("min_sensitivity", min_sensitivity)
-    given = fraction(name, given, open_low=False, open_high=False)
-    if confidence is not None:
-        _check_open(**{name: given})
+    if confidence is None:
+        given = fraction(name, given, open_low=False, open_high=False)
+    else:
+        hint = "For a guarantee it lies strictly between them."
+        given, confidence = fraction(name, given, hint=hint), fraction("confidence", confidence, hint=hint)
     return _bounded(counts, name, given, confidence)
 
 
@@ -178,9 +176,3 @@ def _bounded(counts: Confusion, name: str, given: float, confidence: float | Non
     if confidence is not None:
         return float(theta[best[-1]])  # the least cautious
     return float(theta[best[np.argmin(held[best])]])
-
-
-def _check_open(**given: float) -> None:
-    """An error for a number of a guarantee that is not strictly between 0 and 1."""
-    for name, value in given.items():
-        fraction(name, value, hint="For a guarantee it lies strictly between them.")
