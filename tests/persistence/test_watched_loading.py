@@ -71,7 +71,7 @@ def test_nothing_is_run_and_nothing_is_allocated(tmp_path: Path) -> None:
         forged(tmp_path / "objects", table(["objects", [10**12], []])),
         forged(tmp_path / "range", table(["range", [0, 10**12, 1]])),
         forged(tmp_path / "text", table(["scalar", "<U999999999", "x"], ["list", [[0]] * 1000], ["nothing"])),
-        forged(tmp_path / "factor", table(["object", "infinitask.features._inverse.Inverse", ["packed", 10**9]])),
+        forged(tmp_path / "factor", table(["object", "infinitask.features.Inverse", ["packed", 10**9]])),
     ]
     with (tmp_path / "header").open("wb") as file:
         file.write((2**40).to_bytes(8, "little") + b"{")

@@ -7,6 +7,7 @@ A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), 
 Recipes are in ``_recipes.py``, maps of rows in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """
 
+from ._cholesky import Inverse as Inverse
 from ._maps import FeatureMap as FeatureMap
 from ._maps import Features as Features
 from ._maps import FourierMap as FourierMap

@@ -107,7 +107,9 @@ class Inverse:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.spanned = state.get("spanned")
         if "packed" in state:
-            packed = state["packed"]
+            packed = state["packed"]  # from a file: numbers of another type would take more memory here
+            if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
+                raise ValueError("A packed factor was given that is no array of floats.")
             r = int((2 * packed.size + 0.25) ** 0.5)
             self.lower = np.zeros((r, r))
             self.lower[np.tril_indices(r)] = packed

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
@@ -18,39 +19,25 @@ import numpy as np
 from infinitask.persistence._shown import check_word, shown
 
 ALL = "*"
-"""Stands for every class, or every function, that a module offers."""
+"""Stands for every class, or every function, that a module or its package defines, as far as the module offers it."""
 
 OWN_CLASSES = {
     **dict.fromkeys(
         (
-            *("infinitask.estimators", "infinitask.field", "infinitask.integrations", "infinitask.measures"),
-            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.measures._spaces", "infinitask.predictive", "infinitask.tuning"),
+            *("infinitask.estimators", "infinitask.features", "infinitask.features._maps", "infinitask.kernels"),
+            *("infinitask.integrations._level", "infinitask.losses", "infinitask.losses._observed"),
+            *("infinitask.losses._rows", "infinitask.measures", "infinitask.measures._rules"),
+            *("infinitask.measures._spaces", "infinitask.metrics", "infinitask.metrics._level_sets"),
+            *("infinitask.metrics._scorers", "infinitask.penalties", "infinitask.pipelines"),
+            *("infinitask.pipelines._table_step", "infinitask.predictive", "infinitask.tasks", "infinitask.tuning"),
         ),
         ALL,
     ),
     "infinitask.calibration": "ConformalCalibration CrossCalibration Levels Rearrangement ShareScale Shift",
-    "infinitask.features": f"{ALL} FourierMap KernelMap NodeMap PrecomputedMap TaskMap",
-    "infinitask.features._inverse": "Inverse",
-    "infinitask.features._maps": "CombinedMap",
+    "infinitask.field": "Field",
     "infinitask.fitting": "Recipe Relevance Units",
-    "infinitask.kernels": (
-        f"{ALL} CallableKernel ClassTask ConstantTask PiecewiseLinear PolynomialTask Precomputed Product Ranks Sum"
-    ),
-    "infinitask.integrations._level": "LevelView",
-    "infinitask.losses": f"{ALL} MultiClassHinge",
-    "infinitask.metrics": "QuantileScorer",
-    "infinitask.metrics._level_sets": "MassVolumeCurve",
-    "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
     "infinitask.objective": "Smoothing",
-    "infinitask.penalties": f"{ALL} SumPenalty",
-    "infinitask.pipelines": f"{ALL} TaskPipeline",
-    "infinitask.pipelines._table_step": "TableEncoder",
     "infinitask.solvers": "Reason Solution Start",
-    "infinitask.tasks": (
-        f"{ALL} CensoredQuantileTask ClassesTask CostTask CurveTask EpsilonTask ExpectileTask LevelSetTask "
-        "QuantileTask RidgePathTask"
-    ),
 }
 """Classes of this library; those of a module with an underscore are not public, and models are made of them."""
 
@@ -160,7 +147,7 @@ def register(cls: type[Any]) -> type[Any]:
     if not isinstance(cls, type):
         raise TypeError(f"{cls!r} was given to register; it must be a class, such as register(MyLoss).")
     name = qualified(cls)
-    if cls.__module__ == "builtins" or (cls not in _registered.values() and name_of_class(cls) is not None):
+    if cls.__module__ == "builtins" or is_listed(cls):
         raise ValueError(
             f"{name} was given to register, which is for classes of your own; this one is known already, or is not "
             "made to be saved."
@@ -182,26 +169,21 @@ def registered_classes() -> list[type[Any]]:
 
 def class_named(name: str) -> type[Any]:
     """The class that a file names."""
-    if type(name) is not str:
-        raise ValueError("the name of a class is no text")
-    if name in _registered:
+    if type(name) is str and name in _registered:
         return _registered[name]
-    if name not in known_classes():
-        raise ValueError(
-            f"it names the class {shown(name)}, which is not among those that a file may name; if you trust it, import "
-            "it and call infinitask.persistence.register with it"
-        )
-    found = _resolved(name)
-    if not isinstance(found, type):
-        raise ValueError(f"it names the class {name!r}, which is none")
+    check_word(
+        name,
+        known_classes(),
+        f"it names the class {shown(name)}, which is not among those that a file may name; if you trust it, import it "
+        "and call infinitask.persistence.register with it",
+    )
+    found: type[Any] = _resolved(name)
     return found
 
 
 def name_of_class(cls: type[Any]) -> str | None:
     """The name of a class that may be saved; None for others."""
-    if _registered.get(qualified(cls)) is cls:
-        return qualified(cls)
-    return _name_of(cls, cls.__qualname__, cls.__module__, known_classes())
+    return qualified(cls) if _registered.get(qualified(cls)) is cls else _name_of(cls, known_classes())
 
 
 def is_listed(cls: type[Any]) -> bool:
@@ -219,8 +201,7 @@ def function_named(name: str) -> Any:
 
 def name_of_function(function: Any) -> str | None:
     """The name of a function that may be saved; None for others."""
-    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None)
-    return _name_of(function, name, module, known_functions())
+    return _name_of(function, known_functions())
 
 
 def qualified(cls: type[Any]) -> str:
@@ -254,28 +235,22 @@ def _listed(names: Mapping[str, str], which: Callable[[Any], bool]) -> frozenset
 
 
 def _offered(name: str, which: Callable[[Any], bool]) -> list[str]:
-    """What a module of this library offers: its list, or where it has none what it defines without an underscore."""
-    module = import_module(name)
-    ours = [key for key, thing in vars(module).items() if which(thing) and thing.__module__.startswith("infinitask.")]
-    if hasattr(module, "__all__"):
-        return [key for key in ours if key in module.__all__]
-    return [key for key in ours if key[0] != "_" and getattr(module, key).__module__ == name]
+    """What a module of this library has of its own, without what begins with an underscore."""
+    found = vars(import_module(name)).items()
+    return [key for key, thing in found if which(thing) and key[0] != "_" and thing.__module__.startswith(name)]
 
 
-def _name_of(thing: Any, name: str, module: str | None, known: frozenset[str]) -> str | None:
+def _name_of(thing: Any, known: frozenset[str]) -> str | None:
     """The one of the known names, with the same last part, that leads to this very thing."""
-    package = (module or "").partition(".")[0]
+    name, module = getattr(thing, "__name__", ""), getattr(thing, "__module__", None)
     for candidate in sorted(known):
-        if candidate.rpartition(".")[2] != name:
-            continue
+        place, _, last = candidate.rpartition(".")
         # functions compiled in C do not say where they are from
-        if module is not None and candidate.partition(".")[0] != package:
-            continue
-        try:
-            if _resolved(candidate) is thing:
-                return candidate
-        except ValueError:
-            continue  # other versions of a library have the name elsewhere
+        may_be_there = module is None or module.partition(".")[0] == place.partition(".")[0]
+        if last == name and may_be_there:
+            with suppress(ValueError):  # other versions of a library have the name elsewhere
+                if _resolved(candidate) is thing:
+                    return candidate
     return None
 
 
