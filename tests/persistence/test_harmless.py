@@ -51,7 +51,6 @@ HARMFUL = [
     (QUANTILES, "verbose", "loud"),
     (TUNED, "n_jobs", 1.5),
     (TUNED, "on_interrupt", "ignore"),
-    ("infinitask.fitting.Recipe", "device", "cuda"),
 ]
 
 
@@ -175,16 +174,17 @@ class TestProcesses:
         refused(forged(tmp_path / "m", table(*entries, step)), "FunctionTransformer.kw_args has n_jobs")
 
 
-class TestFolders:
+class TestPlaces:
     @each(
         ("name", "parameter"),
         [
             ("sklearn.pipeline.Pipeline", "memory"),
             ("infinitask.pipelines.TaskPipeline", "memory"),
             ("infinitask.tuning.OptunaSearch", "storage"),
+            ("infinitask.fitting.Recipe", "device"),
         ],
     )
-    def test_no_file_says_where_to_write(self, name: str, parameter: str, tmp_path: Path) -> None:
+    def test_no_file_says_where_to_write_or_to_compute(self, name: str, parameter: str, tmp_path: Path) -> None:
         path = forged(tmp_path / "m", table(["object", name, [parameter, str(tmp_path)]]))
         refused(path, f"{name.rpartition('.')[2]} has {parameter}, which a file may not set")
 

@@ -14,8 +14,6 @@ from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.features._cholesky import Inverse
-from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._kinds import UnknownTypeError, class_name, dtype_name, make_dict, unpacked
 from infinitask.persistence._names import class_named, qualified
@@ -42,28 +40,23 @@ class Writer:
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
         self.arrays: dict[str, HostArray] = {}
-        self._known: dict[int, tuple[int, Any]] = {}
+        # entries by the address of what they stand for, None while it is written; with the object, so that no other
+        # gets its address
+        self._known: dict[int, tuple[int | None, Any]] = {}
         self._repeats = Repeats()
-        self._open: dict[int, Any] = {}
 
     def value(self, value: Any, path: str) -> Any:
         """What stands for a value inside an entry: itself, or ``[number]``; ``path`` is where it was found."""
-        kind = type(value)
-        if value is None or kind is bool or kind is int or kind is str:
+        if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
             return value
-        if kind is float and math.isfinite(value):
-            return value
-        if id(value) in self._known:
-            return [self._known[id(value)][0]]
-        if id(value) in self._open:
+        if id(value) not in self._known:
+            self._known[id(value)] = None, value
+            self.entries.append(self._entry(value, path))
+            self._known[id(value)] = len(self.entries) - 1, value
+        number, _ = self._known[id(value)]
+        if number is None:
             raise ValueError(f"{path} holds itself, and cannot be saved; break the circle before you save.")
-        self._open[id(value)] = value
-        entry = self._entry(value, path)
-        del self._open[id(value)]
-        self.entries.append(entry)
-        # with the object, so that no other gets its address while we write
-        self._known[id(value)] = len(self.entries) - 1, value
-        return [len(self.entries) - 1]
+        return [number]
 
     def _entry(self, value: Any, path: str) -> list[Any]:
         if is_torch_array(value) or is_cupy_array(value) or is_jax_array(value):
@@ -141,10 +134,7 @@ def _state(value: Any, path: str) -> dict[str, Any]:
         state = {}
     if not isinstance(state, dict):
         raise TypeError(f"{path} is a {qualified(cls)}, whose __getstate__ gives a {type(state).__name__}, not a dict.")
-    if isinstance(value, Recipe) and value.device is not None:
-        return {**state, "device": None}  # arrays come back on the host
-    # callbacks of scikit-learn belong to a process, not to a model
-    return {name: kept for name, kept in state.items() if name != "_skl_callbacks"}
+    return state
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
@@ -226,11 +216,6 @@ class Reader:
         if hasattr(cls, "__setstate__"):
             if not issubclass(cls, BaseEstimator):
                 self._repeats.count(state.values())
-            # a class that packs its arrays could make much of little
-            if issubclass(cls, Inverse) and "packed" in state:
-                packed = state["packed"]
-                if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
-                    raise ValueError(f"{name!r} has a factor that is no array of floats")
             made.__setstate__(state)
             return made
         for key, one in state.items():

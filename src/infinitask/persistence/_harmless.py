@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._allowance import LONGEST_TEXT
 from infinitask.persistence._names import is_listed
 from infinitask.persistence._shown import shown
@@ -181,8 +180,6 @@ def check_parameters(cls: Any, state: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{cls.__name__}.{name} is {shown(state[name])}; in a file it must be {RULES[name].expected}"
             )
-    if issubclass(cls, Recipe) and state.get("device") is not None:
-        raise ValueError(f"{cls.__name__}.device is {shown(state['device'])}; in a file it must be None")
     for name in state.keys() & set(SEARCHED):
         for key in _keys(state[name]):
             if key.rpartition("__")[2] in NOT_SEARCHED:

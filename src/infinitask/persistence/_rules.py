@@ -11,6 +11,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property, lru_cache
+from numbers import Integral, Real
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -29,34 +30,33 @@ from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
 
 ABSENT: Mapping[type[Any], Mapping[str, Any]] = {
+    BaseEstimator: {"_skl_callbacks": MISSING},
     Pipeline: {"memory": None},
     OptunaSearch: {"storage": None, "study_": MISSING},
+    Recipe: {"device": None},
 }
-"""Attributes that no file has, and what they are after a load. Two parameters say where on this machine something is
-kept; the study belongs to Optuna, and ``cv_results_`` has its trials."""
+"""Attributes that no file has, and what they are after a load. Callbacks belong to a process; two parameters say where
+on this machine something is kept; the study belongs to Optuna, and ``cv_results_`` has its trials; arrays come back on
+the host."""
 
-FITTED: Mapping[str, tuple[type[Any], ...]] = {
-    "best_estimator_": (BaseEstimator,),
-    "calibration_": (ConformalCalibration, CrossCalibration),
-    "share_scale_": (ShareScale,),
-    "field_": (Field,),
-    "kernel_": (InputKernel,),
-    "levels_": (Levels,),
-    "measure_": (Measure,),
-    "nodes_": (np.ndarray,),
-    "recipe_": (Recipe,),
-    "shift_": (Shift,),
-    "solution_": (Solution,),
-    "task_kernel_": (TaskKernel,),
-    "weights_": (np.ndarray,),
+FITTED: Mapping[str, Any] = {
+    "best_estimator_": BaseEstimator | None,
+    "calibration_": ConformalCalibration | CrossCalibration | None,
+    "share_scale_": ShareScale | None,
+    "field_": Field | None,
+    "kernel_": InputKernel | None,
+    "levels_": Levels | None,
+    "measure_": Measure | None,
+    "nodes_": np.ndarray | None,
+    "recipe_": Recipe | None,
+    "shift_": Shift | None,
+    "solution_": Solution | None,
+    "task_kernel_": TaskKernel | None,
+    "weights_": np.ndarray | None,
 }
-"""What fitted attributes of this library's estimators are, besides None."""
+"""What fitted attributes of this library's estimators are."""
 
-NUMBERS: Mapping[type[Any], tuple[type[Any], ...]] = {
-    bool: (bool, np.bool_),
-    int: (int, np.integer),
-    float: (float, int, np.floating, np.integer),
-}
+NUMBERS: Mapping[Any, Any] = {bool: (bool, np.bool_), int: Integral, float: Real}
 """What counts as a number of a type."""
 
 MAX_NUMBER_KEYS = 2**10
@@ -76,17 +76,17 @@ def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
 def _check_names(cls: type[Any], names: Any) -> None:
     """A ValueError where an attribute may not be set, because it would hide what the class does."""
     # an estimator holds more than its fields, which are its parameters
-    declared = _declared(cls) if is_own(cls) and not issubclass(cls, BaseEstimator) and is_dataclass(cls) else None
+    has_fields = is_own(cls) and is_dataclass(cls) and not issubclass(cls, BaseEstimator)
+    declared = [field.name for field in fields(cls)] if has_fields else []
     for name in names:
         if type(name) is not str or not name.isidentifier() or len(name) > LONGEST_TEXT:
             raise ValueError(f"{cls.__name__} has an attribute {shown(name)}, which is no name")
-        if declared is not None:
-            if name not in declared:
-                raise ValueError(f"{cls.__name__} has an attribute {name!r}, which is not a field of it")
-            continue
         found = inspect.getattr_static(cls, name, MISSING)
-        kept = found is MISSING or isinstance(found, (cached_property, types.MemberDescriptorType))
-        if name.startswith("__") or not (kept or _is_value(name, found)):
+        if name in declared or isinstance(found, (cached_property, types.MemberDescriptorType)):
+            continue
+        if has_fields:
+            raise ValueError(f"{cls.__name__} has an attribute {name!r}, which is not a field of it")
+        if name.startswith("__") or not (found is MISSING or _is_value(name, found)):
             raise ValueError(f"{cls.__name__} has an attribute {name!r}, which would replace a part of its class")
 
 
@@ -136,19 +136,14 @@ def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
+def _check_types(cls: Any, state: Mapping[str, Any]) -> None:
     """A ValueError where an attribute of an object of this library is not what it must be; those of others are free."""
     if not is_own(cls):
         return
-    wrong: list[str] = []
-    if issubclass(cls, BaseEstimator):
-        wrong = [name for name, kinds in FITTED.items() if not isinstance(state.get(name), (*kinds, type(None)))]
-    elif is_dataclass(cls):
-        hints = _hints(cls)
-        known = [field.name for field in fields(cls) if field.name in state]
-        wrong = [name for name in known if not fits(state[name], hints.get(name, Any))]
-    if wrong:
-        raise ValueError(f"{cls.__name__}.{wrong[0]} is of type {type(state[wrong[0]]).__name__}")
+    hints = FITTED if issubclass(cls, BaseEstimator) else _hints(cls)
+    for name, one in state.items():
+        if name in hints and not fits(one, hints[name]):
+            raise ValueError(f"{cls.__name__}.{name} is of type {type(one).__name__}")
 
 
 def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
@@ -173,13 +168,6 @@ def fits(value: Any, hint: Any) -> bool:
 def is_own(cls: type[Any]) -> bool:
     """Whether this library defines a class."""
     return cls.__module__.partition(".")[0] == "infinitask"
-
-
-@lru_cache(maxsize=256)
-def _declared(cls: type[Any]) -> frozenset[str]:
-    """The fields of a dataclass, and what it computes once and keeps."""
-    kept = (name for base in cls.__mro__ for name, found in vars(base).items() if isinstance(found, cached_property))
-    return frozenset(field.name for field in fields(cls)) | frozenset(kept)
 
 
 @lru_cache(maxsize=256)
