@@ -25,9 +25,6 @@ FINER_THAN_NOW = 1e-3
 """Where no smallest λ is known, features are built for the present λ times this: they serve again where λ falls from
 fit to fit, and a few more of them cost little."""
 
-FARTHEST_AHEAD = 1.5
-"""The most steps of log λ by which a start is extrapolated along the last two solutions."""
-
 
 @dataclass
 class Memory:
@@ -41,8 +38,6 @@ class Memory:
     finest : float or None
         The smallest λ to come, if it is known, in the units of the user: features that are exact enough for it are
         built at once.
-    extrapolates : bool
-        Whether a start is extrapolated along the last two solutions.
 
     Examples
     --------
@@ -56,22 +51,14 @@ class Memory:
     """
 
     finest: float | None = None
-    extrapolates: bool = True
     basis: Eigenbasis | None = field(default=None, repr=False)
     last: Start | None = field(default=None, repr=False)
     """The end of the last fit."""
     learnt: tuple[Recipe, Data, Any] | None = field(default=None, repr=False)
     """The last recipe with a kernel to learn, its data, and the kernel that was learnt."""
     _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
-    _joined: bool = field(default=False, repr=False)
-    """Whether the bias joined φ."""
-    _alpha: float = field(default=0.0, repr=False)
-    _before: tuple[float, HostArray] | None = field(default=None, repr=False)
-
-    def knows(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> None:
-        """Take in a problem that was posed elsewhere, with features of this exactness."""
-        self._posed = recipe, data, problem, exact
-        self._joined = problem.constant is not None
+    _constant: float | None = field(default=None, repr=False)
+    """The value of the constant feature of the last fit, see :class:`~infinitask.field.Problem`."""
 
     def learnt_kernel(self, recipe: Recipe, data: Data) -> Any:
         """The kernel learnt for the same recipe and data, so that a path of λ learns it once; None if there is none."""
@@ -92,7 +79,7 @@ class Memory:
             before, known, problem, exact = self._posed
             same_inputs = alike(known.X, data.X) and alike(before.task.order.inputs, recipe.task.order.inputs)
             if same_inputs and exact <= needed and _same(before, recipe, known, data):
-                again = problem.with_ridge(recipe.alpha, recipe.bias_ridge)
+                again = problem.with_ridge(recipe.alpha, recipe.alpha_bias)
                 if again.constant != problem.constant:
                     self.basis = None  # eigenvectors of other rows: they would cost more evaluations than they save
                 return self._keep(recipe, data, again, exact)
@@ -100,8 +87,7 @@ class Memory:
                 phi = problem.phi
             else:
                 self.basis = None
-            # another problem: the level of its objective and the way of its solutions are its own
-            self._before = None
+            # another problem: the level of its objective is its own
             self.last = self.last.elsewhere() if same_inputs and self.last is not None else None
         built = exact if phi is not None else tolerance(replace(recipe, alpha=finest), data)
         return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=built), built)
@@ -116,35 +102,21 @@ class Memory:
 
     def start(self, problem: Problem) -> Start | None:
         """Where to start, if the last solution has the unknowns of this problem."""
-        start, s = self.last, problem.objective.shape[1]
-        if start is not None and self._before is not None and self._before[1].shape == start.z.shape:
-            # solutions follow log λ smoothly: the line through the last two points at the next
-            (alpha, z), last, now = self._before, self._alpha, problem.objective.alpha
-            if min(alpha, last, now) > 0.0 and alpha != last:
-                ahead = float(np.clip(np.log(now / last) / np.log(last / alpha), 0.0, FARTHEST_AHEAD))
-                start = start._replace(z=start.z + ahead * (start.z - z))
-        if start is None or start.z.size != problem.objective.size:
+        start, before, now = self.last, self._constant, problem.constant
+        if start is None or start.z.size != problem.objective.size or (before is None) != (now is None):
             return None
-        if len(start.smoothing.kappa) != len(problem.objective.integrals) or self._joined != (
-            problem.constant is not None
-        ):
+        if len(start.smoothing.kappa) != len(problem.objective.integrals):
             return None
-        if problem.constant is None:
+        if before is None or now is None:
             return start
         z = start.z.copy()
-        z[:s] /= problem.constant
+        z[: problem.objective.shape[1]] *= before / now  # the coefficients of the constant feature
         return start._replace(z=z)
 
     def remember(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
-        """Remember how a fit ended; a bias that joined φ as it would be with a feature of 1."""
-        joined, z = problem.constant is not None, solution.z
-        if problem.constant is not None:
-            z = z.copy()
-            z[: problem.objective.shape[1]] *= problem.constant
-        same = self.extrapolates and self.last is not None and self._joined == joined
-        self._before = (self._alpha, self.last.z) if same and self.last is not None else None
-        self.last = Start(z, solution.smoothing, solution.floor)
-        self._joined, self._alpha, self.basis = joined, problem.objective.alpha, basis
+        """Remember how a fit ended."""
+        self.last = Start(solution.z, solution.smoothing, solution.floor)
+        self._constant, self.basis = problem.constant, basis
 
 
 def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
