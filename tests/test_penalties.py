@@ -76,7 +76,7 @@ def test_crossing_never_grows_with_its_weight() -> None:
     X = rng.uniform(-1.0, 1.0, size=(40, 1))
     y = np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=40)
     data = Data.canonical(X, y, np.ones(40))
-    options: dict[str, Any] = {"task_gamma": 30.0, "gamma": 20.0, "alpha": 1e-3, "n_nodes": 12}
+    options: dict[str, Any] = {"task_gamma": 30.0, "gamma": 20.0, "alpha": 1e-3, "alpha_bias": 1e-3, "n_nodes": 12}
     weights, crossing, others, errors = [0.0, 0.05, 1.0], [], [], []
     for weight in weights:
         recipe = Recipe(QuantileTask(order=Order(weight)), **options)

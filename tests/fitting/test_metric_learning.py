@@ -205,7 +205,7 @@ def test_models_without_targets_refuse_a_learnt_metric() -> None:
         LearntMetric().resolve(X)
     with pytest.raises(TypeError, match="Additive was given a LearntMetric"):
         InfiniteQuantileRegressor(kernel=Additive(LearntMetric())).fit(X, y)
-    with pytest.raises(TypeError, match="learn it before"):
+    with pytest.raises(TypeError, match="learns from targets"):
         resolved(InfiniteQuantileRegressor(kernel=LearntMetric()).recipe(), Data.canonical(X, y))
 
 

@@ -98,8 +98,6 @@ def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | No
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = kernel_by_rule(recipe, data.X)
-    if kernel.needs_targets:
-        raise TypeError(f"The kernel {kernel!r} is learnt from targets; learn it before the recipe is resolved.")
     chosen = _is_auto(recipe.alpha)
     # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
     wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or recipe.task.defaults.any_alpha)

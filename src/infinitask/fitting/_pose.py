@@ -97,6 +97,7 @@ def pose(
     Parameters
     ----------
     recipe : Recipe
+        Resolved: λ and λ_b are numbers.
     data : Data
     rng : numpy.random.Generator
     phi : Features or None
@@ -122,7 +123,7 @@ def pose(
         as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
         integrals,
         recipe.alpha,
-        recipe.bias_ridge,
+        recipe.alpha_bias,
         _linear_in_bias(recipe, psi_bias, quadrature),
         BLOCK_ENTRIES if recipe.device is None else ON_DEVICE,
         gram=phi.gram,
@@ -219,11 +220,11 @@ def _bias(
         k_bias = kernel if as_task else task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
     except ValueError as error:
         raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
-    if recipe.bias_is_free:
+    if recipe.alpha_bias == 0.0:
         return rows, None, _free_bias(k_bias, nodes)
     if as_task and psi is plain and recipe.task.bias_slope == 0.0:
         # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
-        constant = 1.0 if recipe.alpha_bias is None else float(np.sqrt(recipe.alpha / recipe.alpha_bias))
+        constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
         ones = as_like(np.full((rows.shape[0], 1), constant), rows)
         return namespace(rows).concat([ones, rows], axis=1), constant, None
     return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)

@@ -150,11 +150,6 @@ class Recipe:
         return 0.0 if self.units is None else self.units.centre
 
     @property
-    def bias_ridge(self) -> float:
-        """λ_b as a number."""
-        return float(self.alpha if self.alpha_bias is None else self.alpha_bias)
-
-    @property
     def bias_is_free(self) -> bool:
         """Whether there is a bias that nothing but the data holds."""
         return self.bias_kernel is not None and self.alpha_bias == 0.0
