@@ -53,11 +53,11 @@ class Field:
     coef : ndarray (r, s)
         C.
     bias_psi : TaskMap, NodeMap or None
-        ψ_b; None where there is no bias.
+        ψ_b; None without a bias.
     bias_coef : ndarray (s_b,) or None
         c.
     offset : float
-        What was taken off the targets before the fit.
+        Subtracted from the targets before the fit.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Field:
         return field
 
     def in_coordinates(self) -> tuple[FeatureMap, HostArray]:
-        """φ and C that belong together: where T was computed again, C = T⁻¹ (T C) with that T."""
+        """φ and C that belong together: C = T⁻¹ (T C) with the T that φ has computed again."""
         transform, folded = getattr(self.phi, "transform", None), getattr(self.left, "transform", None)
         if not isinstance(transform, Inverse) or transform.spanned is None:
             return self.phi, self.coef
@@ -229,8 +229,8 @@ class Problem:
 
     def field(self, z: HostArray) -> Field:
         """Unknowns → h."""
-        r, s = self.objective.shape
-        C, c = z[: r * s].reshape(r, s), z[r * s :]
+        s, in_bias = (0 if psi is None else psi.values[0].shape[1] for psi in (self.psi, self.psi_bias))
+        C, c = z[: z.size - in_bias].reshape(-1, s), z[z.size - in_bias :]
         if self.constant is not None:
             return Field(self.phi.map, self.psi.map, C[1:], self.psi.map, self.constant * C[0])
         bias_map = None if self.psi_bias is None else self.psi_bias.map

@@ -211,7 +211,7 @@ def _left_by_address_space(root: Path) -> Iterator[int]:
 
 
 def _text(path: Path) -> str:
-    """What a file of the system says; nothing where there is no such file."""
+    """The text of a system file; empty if there is no such file."""
     try:
         return path.read_text()
     except OSError:

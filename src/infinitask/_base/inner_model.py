@@ -51,7 +51,7 @@ def steps_and_model(estimator: Any, stop: Callable[[Any], bool] | None = None) -
 
 
 def _held(model: Any) -> Any:
-    """The model directly inside; None where there is none."""
+    """The model directly inside; None if there is none."""
     # steps and transformed targets first: they pass ``best_estimator_`` of the model inside on
     if getattr(model, "steps", None):
         return model.steps[-1][1]

@@ -63,7 +63,7 @@ def fraction(name: str, value: Any, *, open_low: bool = True, open_high: bool = 
 
 
 def percent_meant(value: Any) -> str:
-    """A question for someone who gave 95 where a fraction is expected; empty for values that are no percentage."""
+    """A question for someone who gave 95 instead of .95; empty for values that are not percentages."""
     return f"Did you mean {value / 100.0:g}?" if is_number(value) and 1.0 < value <= 100.0 else ""
 
 
@@ -138,7 +138,7 @@ def positive_numbers(name: str, values: Any) -> HostArray:
 
 # ------------------------------------------------------------------------------- parameters of the estimators
 Constraint = Callable[[str, Any], Any]
-"""A check of (name, value) that raises an error where the value does not fit."""
+"""A check of (name, value) that raises an error if the value is invalid."""
 
 
 def optional(check: Constraint) -> Constraint:
@@ -189,7 +189,7 @@ they are checked by the functions that turn them into objects."""
 
 
 def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint]) -> None:
-    """An error for the first parameter that breaks its constraint; ``own`` replaces lines of the table."""
+    """Raise an error for the first parameter that breaks its constraint; ``own`` replaces lines of the table."""
     for name, value in parameters.items():
         constraint = own.get(name) or CONSTRAINTS.get(name)
         if constraint is not None:
@@ -219,7 +219,7 @@ def naming(name: str) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------- tasks and data
 def check_no_text(name: str, values: Any) -> None:
-    """An error where targets that must be numbers hold text that is none."""
+    """Raise an error if targets that must be numbers hold text that is not a number."""
     if getattr(getattr(values, "dtype", None), "kind", "") in ("O", "U", "S"):
         values = np.ravel(np.asarray(values, dtype=object))
     elif not isinstance(values, (list, tuple)):

@@ -145,7 +145,7 @@ class Factor:
     residual : float
         The largest diagonal entry of K − L Lᵀ relative to the largest of K.
     gram : ndarray (n, n) or None
-        K, where all of it was computed.
+        K, if all of it was computed.
     """
 
     values: Array
@@ -187,7 +187,7 @@ class Rows:
 
 
 def _check_gram(gram: Array) -> None:
-    """An error where a matrix is not a Gram matrix by its shape or symmetry."""
+    """Raise an error if a matrix does not have the shape or the symmetry of a Gram matrix."""
     xp = namespace(gram)
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
         raise ValueError(
@@ -223,7 +223,7 @@ def sample(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray
 
 
 def require_finite(values: HostArray, name: object) -> None:
-    """An error where kernel values overflowed."""
+    """Raise an error if kernel values overflowed."""
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"The kernel {name} gave values that are not finite: it overflows on these inputs. Standardise the inputs "
@@ -232,7 +232,7 @@ def require_finite(values: HostArray, name: object) -> None:
 
 
 def require_semidefinite(residual: HostArray, largest: float, name: object, eps: float) -> None:
-    """An error where elimination leaves a diagonal entry that only an indefinite or infinite matrix can leave."""
+    """Raise an error if elimination leaves a diagonal entry that only an indefinite or infinite matrix can leave."""
     require_finite(residual, name)
     lowest = float(np.min(residual, initial=0.0))
     if lowest < -max(INDEFINITE, 100 * eps) * largest or (largest == 0 and lowest < 0):
@@ -309,7 +309,7 @@ def _low_rank(rows: Rows, tolerance: float) -> bool:
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
-    """Pivoted Cholesky of the Gram of ``rows``, in memory O(n r) where that Gram is large.
+    """Pivoted Cholesky of the Gram of ``rows``, in O(n r) memory if that Gram is large.
 
     With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round samples
     candidates in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a
@@ -320,7 +320,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     One pivot at a time would do the same arithmetic in matrix–vector products, and take three times as long. The rounds
     end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is nearly the same.
     With a cap, the mean residual is smaller than that of greedy steps and the largest one is larger: candidates come
-    from where the rows are, greedy steps prefer outliers.
+    from dense regions, greedy steps prefer outliers.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)

@@ -288,11 +288,11 @@ class Features:
     description : str
         One sentence: what was built, why, and how close it is.
     residual : float
-        max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 where it is not known.
+        max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 if it is not known.
     exact : bool
         Whether φ reproduces the kernel on the training rows to the tolerance asked for.
     gram : ndarray (n, n) or None
-        k(x_i, x_j), where all of it was computed and φ is exact.
+        k(x_i, x_j), if all of it was computed and φ is exact.
 
     Examples
     --------

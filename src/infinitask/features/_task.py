@@ -141,7 +141,7 @@ class TaskFeatures:
     Parameters
     ----------
     map : TaskMap
-        ψ, for any θ; a :class:`~infinitask.features.NodeMap` where it is a bias without a kernel.
+        ψ, for any θ; a :class:`~infinitask.features.NodeMap` for a bias without a kernel.
     values : tuple of ndarray (m, s)
         Ψ_0, Ψ_1, …: one for each order.
 

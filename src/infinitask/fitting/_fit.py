@@ -17,7 +17,7 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._kernel_gap import check_map, kernel_gap
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, Units, in_units, in_units_of
-from infinitask.fitting._warm_start import Memory, alike
+from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import input_kernel
 from infinitask.losses._base import Finding
 from infinitask.measures import Quadrature
@@ -64,15 +64,15 @@ class Fit:
     problem : Problem
         The problem that was posed, in the units of the recipe, with the features of the training rows.
     smallest_slope : float or None
-        Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
+        If order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     calibration : object or None
         What the task calibrated after the fit: see :meth:`~infinitask.tasks.Task.finish`.
     kernel_gap : float or None
-        Where it was asked for: the gap to the model of the kernel itself.
+        If it was asked for: the gap to the model of the kernel itself.
     n_rows : float
-        How many rows of data there were, before equal ones were merged.
+        Number of rows of data, before equal ones were merged.
     n_sampled : float or None
-        Where the problem is that of a sample: its rows, before equal ones were merged; None: it is that of all rows.
+        Number of rows of the sample, before equal ones were merged; None: the problem holds all rows.
     """
 
     field: Field
@@ -92,7 +92,7 @@ class Fit:
         return self.problem.quadrature
 
     def warnings(self, *, of_model: bool = True) -> Iterator[Warning]:
-        """What a user should know of the fit, each with what to do.
+        """What a user should know about the fit, each with advice.
 
         A duality gap says that the problem is solved, not that it was the right problem: ``of_model``, a certified
         optimum that is still a poor model is warned of too.
@@ -105,7 +105,7 @@ class Fit:
             yield from map(UserWarning, self.recipe.task.warnings(self))
 
     def attributes(self) -> dict[str, Any]:
-        """What is read of the fit afterwards, by the names that an estimator gives it."""
+        """The fitted attributes of an estimator, by name."""
         recipe, solution, phi = self.recipe, self.solution, self.problem.phi
         measure, rule = recipe.task.shown(self.quadrature)
         kernel = getattr(phi.map, "kernel", None)  # resolved; random features have none
@@ -189,7 +189,7 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
     if recipe.solver == "auto" and suits_levels(problem.objective):  # which need no start
         return None
     smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
-    if not alike(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that draws
+    if not np.array_equal(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that samples
         return None
     tol = max(recipe.tol, ROUGH_GAP)
     rough = solve(smooth.objective, solver=recipe.solver, tol=tol, max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS))
@@ -201,7 +201,7 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
 def _solved(
     recipe: Recipe, problem: Problem, memory: Memory | None, near: Start | None
 ) -> tuple[Solution, float | None]:
-    """The solution and, where order is a constraint, the smallest slope that was proved."""
+    """The solution and, if order is a constraint, the smallest slope that was proved."""
     objective, bias = problem.objective, problem.psi_bias
     how: dict[str, Any] = {
         "solver": recipe.solver,
@@ -223,7 +223,7 @@ def _solved(
 
 
 def _believable(finding: Finding | None, solution: Solution) -> Solution:
-    """The solution with a gap that can be believed: infinite where the loss was found to break a promise."""
+    """The solution with a trustworthy gap: infinite if the loss was found to break a promise."""
     if finding is None or (finding.certified and solution.converged):
         return solution
     if finding.certified:

@@ -31,12 +31,12 @@ class Relevance:
     Parameters
     ----------
     names : tuple of str
-        Of the d features, as they were in the table of the fit; "x0", "x1", … where it had none.
+        Of the d features, as in the table of the fit; "x0", "x1", … for an array.
     slope : ndarray (d,)
-        √∫E(Δh/Δx_j)² dμ: how much the answer changes, in units of y for a unit of x_j, from half a deviation
+        √∫E(Δh/Δx_j)² dμ: how much the prediction changes, in units of y per unit of x_j, from half a deviation
         below a row to half a deviation above it. Root mean square over rows and tasks.
     effect : ndarray (d,)
-        slope times the standard deviation of x_j, in units of y: what one deviation of the feature does.
+        slope times the standard deviation of x_j, in units of y: the effect of one deviation of the feature.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def gradient_outer_product(
     quadrature : Quadrature
         Nodes and weights on Θ.
     X : array (n, d)
-        The rows over which the average is taken, where the data live.
+        The rows over which the average is taken, on the device of the data.
     weight : ndarray (n,) or None
         ω, summing to one; None: 1/n.
     diagonal : bool

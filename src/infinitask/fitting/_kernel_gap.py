@@ -43,7 +43,7 @@ NOT_OF_THE_KERNEL = (
 
 
 def check_certifiable(recipe: Recipe) -> None:
-    """An error where a model cannot be compared with that of the kernel itself, as was asked for.
+    """Raise an error if a model cannot be compared with that of the kernel itself.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def check_certifiable(recipe: Recipe) -> None:
 
 
 def check_map(phi: FeatureMap) -> None:
-    """An error where the features that a recipe of one's own has built are not those of the kernel.
+    """Raise an error if the features of a custom recipe are not those of the kernel.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def check_map(phi: FeatureMap) -> None:
 
 
 def kernel_gap(recipe: Recipe, data: Data, problem: Problem, solution: Solution) -> float:
-    """(P − D_K) relative to what ``solution.gap`` is relative to.
+    """(P − D_K), relative to the same number as ``solution.gap``.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def kernel_gap(recipe: Recipe, data: Data, problem: Problem, solution: Solution)
 
 # -------------------------------------------------------------------------------------------------- dual points
 def _points(objective: Objective, constant: float | None, solution: Solution) -> list[DualRows]:
-    """The best dual point that the solver saw and, where that was found around a centre, the centre."""
+    """The best dual point that the solver saw and, if it was found around a centre, the centre."""
     at = solution.dual_at
     z, smoothing = (solution.z, solution.smoothing) if at is None else (at.z, at.smoothing)
     around = [smoothing]
@@ -193,14 +193,14 @@ def _most_lost(problem: Problem, point: DualRows) -> float:
 def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
     """Tᵀ K T for T (n, q); without a kernel X is K itself.
 
-    Rows without a part are left out: where a hinge is at rest nothing is pulled.
+    Rows whose T is 0 are skipped: a hinge at rest pulls at nothing.
     """
     seen = np.flatnonzero(to_host(namespace(T).any(T != 0.0, axis=1)))
     if kernel is not None and seen.size < int(T.shape[0]):
         X, T = take(X, seen, 0), take(T, seen, 0)
     n, on_host = int(T.shape[0]), isinstance(T, np.ndarray)
     entries = IN_MEMORY if on_host else ON_DEVICE
-    blocks = row_blocks(n, isqrt(entries), entries)  # as many rows as columns
+    blocks = row_blocks(n, isqrt(entries), entries)  # square blocks
 
     def visit(i: int) -> Array:
         here, total = blocks[i], None

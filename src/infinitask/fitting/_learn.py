@@ -45,9 +45,9 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stre
     recipe : Recipe
     data : Data
     memory : Memory or None
-        What earlier fits left; this one is added to it.
+        The results of earlier fits; this one is added.
     stream : Stream or None
-        All rows, where the data are a sample of them.
+        All rows, if the data are a sample of them.
 
     Returns
     -------

@@ -60,7 +60,7 @@ def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None
     recipe : Recipe
     data : Data
     memory : Memory or None
-        What earlier fits left; a kernel that it has for the same recipe and data is not learnt again.
+        The results of earlier fits; a kernel for the same recipe and data is not learnt again.
     """
     kernel = recipe.kernel
     if not isinstance(kernel, InputKernel) or not kernel.needs_targets:
@@ -104,7 +104,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
 
     Returns
     -------
-    Scaled where the metric is diagonal, else Metric; with a bandwidth that is a number
+    Scaled if the metric is diagonal, else Metric; with a bandwidth that is a number
 
     Examples
     --------
@@ -168,7 +168,7 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
 
 
 def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> HostArray:
-    """Where to start: with the scales that gamma="auto" would give each feature, where it gives them, else as plain.
+    """The first M: the scales of gamma="auto" if the kernel has them, else the plain metric.
 
     A fit in the plain metric may find nothing at all, and then its gradients say nothing: of 20 features, two that
     matter only together were missed with 350 rows in one of two tries.

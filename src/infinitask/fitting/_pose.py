@@ -103,7 +103,7 @@ def pose(
     phi : Features or None
         Features of these inputs that are exact enough; None: they are built.
     tol : float or None
-        How exact they shall be; None: :func:`tolerance`.
+        How exact they must be; None: :func:`tolerance`.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
 
 
 def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
-    """γ = 1/(2σ²) with σ from the distances between nodes; 1 where there is one node only."""
+    """γ = 1/(2σ²) with σ from the distances between nodes; 1 for a single node."""
     distances = pdist(nodes)
     sigma = float(np.median(distances)) if distances.size else 0.0
     if gaps is not None and distances.size:
@@ -171,7 +171,7 @@ def _in_penalty_coordinates(
 
 
 def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
-    """φ of the inputs and, below them, of those that were named; a bandwidth that is a rule looks at the data only."""
+    """φ of the inputs and of those named for the penalty; a bandwidth rule looks at the data only."""
     xp = namespace(X)
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
@@ -186,7 +186,7 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
-    """The inputs, where they live, and below them those that were named: the inputs of all rows of a problem."""
+    """The inputs of all rows of a problem: those of the data and, below them, those named for the penalty."""
     named = recipe.task.order.inputs
     return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
 
@@ -231,7 +231,7 @@ def _bias(
 
 
 def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
-    """ψ_b of a bias without a ridge, where the objective sees its values at the nodes only.
+    """ψ_b of a bias without a ridge, of which the objective sees only the values at the nodes.
 
     In the RKHS of a strictly positive definite kernel any values at the nodes are possible, and without a ridge they
     cost nothing: the bias is a number at every node, and linear between them, which is not what the kernel would have
@@ -250,7 +250,7 @@ def _integrals(
     quadrature: Quadrature,
     data: Data,
 ) -> tuple[tuple[Integral, ...], Finding | None]:
-    """The empirical risk and, where it has a weight, the penalty on crossing; and what was found wrong with the loss.
+    """The empirical risk, the penalty on crossing if it has a weight, and what was found wrong with the loss.
 
     Inputs that were named for the penalty are the last rows. The risk leaves them out by a weight of 0 (what stands
     there as a target does not matter), and the penalty is the mean over them alone.
@@ -295,7 +295,7 @@ def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:
-    """v of the term ⟨v, c⟩; None where there is none."""
+    """v of the term ⟨v, c⟩; None without one."""
     if recipe.task.bias_slope == 0.0 or psi_bias is None:
         return None
     return np.asarray(recipe.task.bias_slope * (psi_bias.values[0].T @ quadrature.weights))

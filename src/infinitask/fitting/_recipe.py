@@ -44,7 +44,7 @@ class Units:
     Parameters
     ----------
     centre : float
-        0 where a ridge holds the bias, or where there is none: a constant then has its price.
+        0 unless the bias is free: otherwise a constant has its price.
     spread : float
         Positive.
 
@@ -74,7 +74,7 @@ class Units:
         """
         values = np.ravel(y)
         shares = np.repeat(weight, values.size // weight.size) if weight.ndim == 1 else np.ravel(weight)
-        if weight.ndim == 2:  # where there is no target, any number may stand
+        if weight.ndim == 2:  # a missing target may be any number
             values, shares = values[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
         centre = float(_middles(values, shares, np.array([0.5]))[0])
         away = np.abs(values - centre)
@@ -191,7 +191,7 @@ def in_units_of(recipe: Recipe, data: Data) -> Data:
 
 
 def check_far_targets(y: HostArray, weight: HostArray) -> None:
-    """An error where one target is so far off that double precision loses all the others beside it.
+    """Raise an error if one target is so far off that double precision loses the others.
 
     The objective of a loss of degree one is a sum of distances. With one of 1e18 among those of size one, it is the
     same number whatever is predicted for the others, and every fit looks like the best one.
@@ -220,17 +220,17 @@ def check_far_targets(y: HostArray, weight: HostArray) -> None:
 
 
 def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device: str | None = None) -> None:
-    """An error where a loss of the user's does not change with the units of y as its degree says.
+    """Raise an error if a custom loss does not change with the units of y as its degree says.
 
     Parameters
     ----------
     loss : Loss
-        Those of the library itself are not tested at every fit: their tests do that.
+        Losses of this library are not checked at every fit: its tests do that.
     measure : Measure
     units : Units
     y : ndarray (n,) or (n, m)
     device : str or None
-        Where the loss is computed.
+        The device on which the loss is computed.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device:
 
 
 def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """Quantiles, (q,); halfway where two values are one, so that −y has the units of y, and repeats those of weights.
+    """Quantiles, (q,); the middle of an interval, so that −y has the units of y, and repeated rows those of weights.
 
     With an even number of rows the sum of half of the weights is 0.5 up to rounding, on either side of it.
     """

@@ -1,4 +1,4 @@
-r"""The coefficients of the representer theorem, for those who want the solution as the paper writes it.
+r"""The coefficients of the representer theorem, the solution as the paper writes it.
 
 .. math::
 
@@ -39,7 +39,7 @@ class Representer:
     Parameters
     ----------
     kernel : InputKernel or None
-        k_X; None where Gram matrices are given in place of inputs.
+        k_X; None if Gram matrices are given instead of inputs.
     task_kernel : TaskKernel
         k_Θ.
     inputs : ndarray (n, d)
@@ -49,9 +49,9 @@ class Representer:
     alpha : ndarray (n, m)
         α.
     beta : ndarray (n, m) or None
-        β; None where the objective does not look at the derivative.
+        β; None if the objective does not contain the derivative.
     bias_kernel : TaskKernel or None
-        k_b of b(θ) = Σ_j a_j k_b(θ, θ_j) + a'_j ∂₂k_b(θ, θ_j) + offset; None where there is no bias.
+        k_b of b(θ) = Σ_j a_j k_b(θ, θ_j) + a'_j ∂₂k_b(θ, θ_j) + offset; None without a bias.
     bias_alpha, bias_beta : ndarray (m,) or None
         a and a'.
     free_bias : callable or None
@@ -76,7 +76,7 @@ class Representer:
     error: float = 0.0
 
     def __call__(self, X: Any, theta: Any) -> HostArray:
-        """h(x)(θ) for inputs (q, d) and tasks (p,) or (p, d_Θ), summed up as it is written: (q, p)."""
+        """h(x)(θ) for inputs (q, d) and tasks (p,) or (p, d_Θ), summed as written: (q, p)."""
         rows, tasks = np.asarray(X, dtype=np.float64), as_tasks(theta)
         gram = rows if self.kernel is None else to_host(self.kernel(rows, self.inputs))
         values = gram @ _sections(self.task_kernel, tasks, self.nodes, self.alpha, self.beta)
@@ -174,7 +174,7 @@ def _inputs(model: Any, X: Any) -> HostArray:
 
 
 def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel | None]:
-    """Φ at the inputs and k_X, or an error where Φ does not reproduce k_X there."""
+    """Φ at the inputs and k_X; raises an error if Φ does not reproduce k_X there."""
     if isinstance(phi, KernelMap):
         kernel, diagonal = phi.kernel, to_host(phi.kernel.diag(inputs))
     elif isinstance(phi, PrecomputedMap):
@@ -195,13 +195,13 @@ def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel
 
 
 def _change(psi: TaskMap, nodes: HostArray, seen: HostArray) -> HostArray:
-    """R with ψ(θ) = Rᵀ ψ_plain(θ), from their values at the nodes, where the plain ones are ``seen``: (s, s')."""
+    """R with ψ(θ) = Rᵀ ψ_plain(θ), from their values at the nodes; those of the plain ones are ``seen``: (s, s')."""
     orders = range(seen.shape[0] // nodes.shape[0])
     return np.asarray(np.linalg.lstsq(seen, np.vstack([psi(nodes, order) for order in orders]), rcond=SEEN)[0])
 
 
 def _smallest(rows: HostArray, coef: HostArray, cols: HostArray) -> HostArray:
-    """The smallest A with rowsᵀ A cols = coef, but for directions that are hardly seen."""
+    """The smallest A with rowsᵀ A cols = coef, up to directions that are hardly seen."""
     U, S, Vt = np.linalg.svd(rows, full_matrices=False)
     Q, T, Wt = np.linalg.svd(cols, full_matrices=False)
     sizes = np.outer(S, T)

@@ -1,4 +1,4 @@
-"""What one fit leaves to the next: features, eigenvectors, and a place to start from."""
+"""What one fit passes on to the next: features, eigenvectors, and a start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
 from infinitask.features import Features
 from infinitask.field import Problem
 from infinitask.fitting._data import Data
@@ -22,16 +21,16 @@ INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state
 """Fields of a recipe that φ depends on, beside the inputs."""
 
 FINER_THAN_NOW = 1e-3
-"""Where no smallest λ is known, features are built for the present λ times this: they serve again where λ falls from
-fit to fit, and a few more of them cost little."""
+"""If no smallest λ is known, features are built for the current λ times this: they can be used again as λ decreases,
+and a few more of them cost little."""
 
 
 @dataclass
 class Memory:
-    """What one fit leaves to the next: features, eigenvectors, and a place to start from.
+    """What one fit passes on to the next: features, eigenvectors, and a start.
 
-    A fit with the same inputs and the same kernel takes over the features. A fit of the same problem with another λ,
-    λ_b or tolerance takes over everything but the solution, and starts from it.
+    A fit with the same X and the same kernel reuses the features. A fit of the same problem with another λ, λ_b or
+    tolerance reuses the whole problem, and starts from the last solution.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class Memory:
         return kernel if same and same_rows else None
 
     def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
-        """The problem, made of what is remembered as far as it fits; λ of the recipe is ``unit`` times the user's."""
+        """The problem, with the remembered parts that still apply; λ of the recipe is ``unit`` times the user's."""
         needed = tolerance(recipe, data)
         finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(unit * self.finest, recipe.alpha)
         phi: Features | None = None
@@ -101,7 +100,7 @@ class Memory:
         return problem
 
     def start(self, problem: Problem) -> Start | None:
-        """Where to start, if the last solution has the unknowns of this problem."""
+        """The last solution as a start; None if this problem has other unknowns."""
         start, before, now = self.last, self._constant, problem.constant
         if start is None or start.z.size != problem.objective.size or (before is None) != (now is None):
             return None

@@ -141,11 +141,11 @@ class Learnt(NamedTuple):
     """What :meth:`Task.finish` returned."""
 
     def levels(self, ends: tuple[float, float], count: int) -> HostArray:
-        """Equally spaced levels of Θ ⊂ ℝ, or the nodes where the field knows nothing between them."""
+        """Equally spaced levels of Θ ⊂ ℝ, or the nodes if the field knows only these."""
         return np.unique(self.nodes) if self.field.knows_nodes_only else np.linspace(*ends, count)
 
     def shift(self, levels: HostArray) -> HostArray | float:
-        """The shift at levels (k,), where that is the calibration: (k,); 0 without one."""
+        """The calibrated shift at levels (k,): (k,); 0 without a calibration."""
         return 0.0 if self.calibration is None else self.calibration(levels)
 
 
@@ -192,7 +192,7 @@ class Task:
     def may_hold_bias(self) -> bool:
         """Whether a free bias takes a tiny ridge, which makes the fit faster.
 
-        It does where targets have units, so that their centre is subtracted before; and it is needed where the
+        It does if targets have units, because their centre is subtracted before the fit. It is needed if the
         objective sees more than values at the nodes of a line.
         """
         return self.loss.degree is not None or len(self.order.derivatives) > 1 or self.measure.dim > 1
@@ -211,7 +211,7 @@ class Task:
 
     # ---------------------------------------------------------------------------------------- after the fit
     def finish(self, fit: Fit, held_out: HeldOut) -> Any:
-        """Post-fit calibration; None where there is none.
+        """Post-fit calibration; None if the task has none.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ def heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
 
 
 def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
-    """The weighted mean of each column over the rows in which it was seen; 0 where it was in none."""
+    """The weighted mean of each column over the rows in which it was seen; 0 if it was seen in none."""
     mass = to_host(omega @ seen)
     return np.asarray(to_host(omega @ (values * seen)) / np.where(mass > 0.0, mass, 1.0))
 

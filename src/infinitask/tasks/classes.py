@@ -122,7 +122,7 @@ class ClassesTask(Task):
         return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < 1e-9))  # codes of classes, up to rounding
 
     def finish(self, fit: Fit, held_out: HeldOut) -> ShareScale | None:
-        """How the fractions of costs at which a class wins become probabilities; None where nothing can be said."""
+        """How the fractions of costs at which a class wins become probabilities; None if the data do not tell."""
         problem, n = fit.problem, int(fit.problem.objective.rows.shape[0])
         if not self.calibrated or self.class_order is None or n < FEWEST_ROWS:
             return None

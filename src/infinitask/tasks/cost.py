@@ -32,7 +32,7 @@ class CostTask(Task):
     Parameters
     ----------
     calibrated : bool
-        Whether decisions flip where the probability of the positive class, as held-out rows have it, is (1 − θ)/2.
+        Whether decisions flip at probability (1 − θ)/2 of the positive class, calibrated on held-out rows.
     """
 
     loss: Loss = field(default_factory=CostSensitiveHinge)

@@ -31,7 +31,7 @@ HELD_OUT_GAP = 1e-3
 at ν = 0.05 is 0.08."""
 
 ON_BOUNDARY = 1e-4
-"""A row is on the boundary of a level set where |h − t| is below this fraction of t."""
+"""A row is on the boundary of a level set if |h − t| is below this fraction of t."""
 
 FEWEST_ROWS = 100
 """With fewer rows, many of them on a boundary are no surprise."""
@@ -70,7 +70,7 @@ class LevelSetTask(Task):
 
     @classmethod
     def over(cls, measure: Measure, **parts: object) -> Self:
-        """The task for a measure on the fractions; an error where these are no fractions."""
+        """The task for a measure on the fractions; raises an error if they are not in (0, 1]."""
         low, high = (float(np.ravel(end)[0]) for end in measure.support)
         if measure.dim != 1 or not (low > 0.0 and high <= 1.0):
             raise ValueError(
@@ -81,7 +81,7 @@ class LevelSetTask(Task):
 
     # ---------------------------------------------------------------------------------------- after the fit
     def widened(self, fit: Fit) -> float | None:
-        """A wider kernel where many rows lie on a boundary.
+        """A wider kernel if many rows lie on a boundary.
 
         With one feature a narrow kernel can be flat wherever there are rows, and rounding decides which of them are
         outside.
@@ -170,7 +170,7 @@ class LevelSetTask(Task):
         return np.asarray(np.where(curves.values[:, 0] >= 0.0, found, np.nextafter(low, -np.inf)))
 
     def _signed(self, curves: Rearrangement, fractions: HostArray) -> HostArray:
-        """Values of sorted curves; the sign is that of θ* − ν to the last bit, where interpolation may round to 0."""
+        """Values of sorted curves; the sign is that of θ* − ν to the last bit, which interpolation may round to 0."""
         values, inside = curves(fractions), fractions <= self.leaves_at(curves)[:, None]
         return np.where(inside, np.maximum(values, 0.0), np.minimum(values, np.nextafter(0.0, -1.0)))
 

@@ -36,7 +36,7 @@ class RidgePathTask(Task):
 
     @classmethod
     def over(cls, measure: Measure) -> Self:
-        """The task for a measure on log₁₀ λ; an error where that is no path of ridge weights."""
+        """The task for a measure on log₁₀ λ; raises an error if it is not a path of ridge weights."""
         low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
         if measure.dim != 1 or not (low >= -DECADES and high <= DECADES):
             raise ValueError(
@@ -51,7 +51,7 @@ class RidgePathTask(Task):
         return float(10.0 ** float(np.min(self.measure.support[0])))
 
     def interpolating_gamma(self, task_kernel: Any, n_nodes: int) -> float:
-        """γ = 1/(2σ²) of the task kernel, σ a number of gaps between nodes; 1 where there is one node only."""
+        """γ = 1/(2σ²) of the task kernel, σ a number of gaps between nodes; 1 for a single node."""
         low, high = (float(np.ravel(end)[0]) for end in self.measure.support)
         atoms = self.measure.atoms()
         nodes = n_nodes if atoms is None else len(atoms.nodes)
