@@ -137,8 +137,9 @@ def one_se(trials: list[Trial], method: str, X: Values, y: Values) -> Trial:
 
 def effective_dimension(method: str, parameters: dict[str, float], X: Values, y: Values) -> float:
     """Σ_ij e_i f_j / (e_i f_j + λ)."""
-    recipe = model(method, parameters, y.size).recipe()
-    problem = pose(recipe, Data(X, y, np.full(y.size, 1.0 / y.size)), np.random.default_rng(0))
+    data = Data(X, y, np.full(y.size, 1.0 / y.size))
+    recipe = resolved(model(method, parameters, y.size).recipe(), data)
+    problem = pose(recipe, data, np.random.default_rng(0))
     rows, term = problem.objective.rows, problem.objective.integrals[0]
     e = np.linalg.eigvalsh(rows.T @ rows / y.size)
     f = np.linalg.eigvalsh((term.cols.T * term.weights) @ term.cols)
@@ -159,8 +160,6 @@ def _cross_validation(
         recipe = resolved(recipe, data)
         problem = pose(in_units(recipe), in_units_of(recipe, data), np.random.default_rng(0))
         folds = [_training_part(recipe, data, problem, train) for train, _ in splits]
-        for _, _, memory in folds:
-            memory.extrapolates = False
 
         def measured(tol: float, max_iter: int) -> Values:
             found, near = [], None

@@ -119,7 +119,7 @@ class Recipe:
     bias_kernel: Any = "task"
     alpha: Any = 1e-3
     """λ; "auto": chosen from the data."""
-    alpha_bias: float | None = None
+    alpha_bias: Any = None
     """λ_b; None: as λ; 0: the bias is free."""
     units: Units | None = None
     """How targets are measured while a problem is solved; None: from the data."""
