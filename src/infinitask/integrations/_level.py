@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from infinitask._base.inner_model import inner_model
 
@@ -60,11 +59,7 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        try:
-            check_is_fitted(self._model())
-        except NotFittedError:
-            return False
-        return True
+        return bool(_is_fitted(self._model()))
 
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.estimator)

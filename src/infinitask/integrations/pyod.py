@@ -132,8 +132,7 @@ class InfiniteOneClassDetector(BaseDetector):
         """
         # in the order in which the contamination is never outside of the fractions of the model
         last = "threshold" if params.get("threshold") == "level" else "contamination"
-        super().set_params(**{name: value for name, value in params.items() if name != last})
-        super().set_params(**{name: value for name, value in params.items() if name == last})
+        super().set_params(**dict(sorted(params.items(), key=lambda item: item[0] == last)))
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:

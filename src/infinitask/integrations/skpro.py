@@ -67,9 +67,6 @@ class InfiniteQuantileProba(BaseProbaRegressor):
 
     _tags: ClassVar[dict[str, Any]] = {
         "capability:missing": False,
-        "capability:multioutput": False,
-        "X_inner_mtype": "pd_DataFrame_Table",
-        "y_inner_mtype": "pd_DataFrame_Table",
     }
 
     def __init__(self, estimator: Any = None) -> None:
@@ -178,7 +175,6 @@ class QuantileCurveDistribution(BaseDistribution):
     _tags: ClassVar[dict[str, Any]] = {
         "capabilities:approx": ["pdfnorm"],
         "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "pmf", "cdf", "ppf"],
-        "distr:measuretype": "mixed",
         "distr:paramtype": "nonparametric",
     }
 
@@ -230,25 +226,17 @@ class QuantileCurveDistribution(BaseDistribution):
                 raise KeyError(f"{missing!r} was asked for; it is not among the labels {own.to_list()[:5]!r}, ….")
         return super()._loc(rowidx, colidx)
 
-    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> QuantileCurveDistribution:
-        if np.isscalar(rowidx) and np.isscalar(colidx):
-            return self._iat(rowidx, colidx)
+    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> Any:
         rows, columns = (
-            np.atleast_1d(np.arange(size)[slice(None) if places is None else places])
+            None if places is None else np.arange(size)[places]  # skpro itself takes no slices and no masks
             for size, places in zip(self._shape, (rowidx, colidx), strict=True)
         )
-        return type(self)(
-            self.levels, self._table()[np.ix_(rows, columns)], self.index.take(rows), self.columns.take(columns)
-        )
+        return super()._iloc(rows, columns)
 
-    def _iat(self, rowidx: Any = None, colidx: Any = None) -> QuantileCurveDistribution:
-        if rowidx is None or colidx is None:
-            raise ValueError("iat was given one position; it needs that of the row and that of the column.")
-        return type(self)(self.levels, self._table()[int(rowidx), int(colidx)])
-
-    def _table(self) -> HostArray:
-        """The values, (n, c, k)."""
-        return self._curves.values.reshape(*self._shape, -1)
+    def _subset_params(self, rowidx: Any, colidx: Any, coerce_scalar: bool = False) -> dict[str, Any]:
+        values = self._curves.values.reshape(*self._shape, -1)
+        values = values if rowidx is None else values[rowidx]
+        return {"levels": self.levels, "values": values if colidx is None else values[..., colidx, :]}
 
     def _jumps(self) -> HostArray:
         """Where the quantile functions are flat, mass beyond the levels included: (entries, pieces)."""
@@ -312,13 +300,12 @@ class QuantileCurveDistribution(BaseDistribution):
         return found[()] if self.ndim == 0 else pd.DataFrame(found, index=self.index, columns=self.columns)
 
     def _sample(self, n_samples: Any = None) -> Any:
-        many = 1 if n_samples is None else n_samples
-        sampled = self._curves.sample(many).T.reshape(many, *self._shape)  # as skpro: from the state of np.random
-        if self.ndim == 0:
-            return float(sampled[0]) if n_samples is None else pd.DataFrame(sampled)
         if n_samples is None:
-            return pd.DataFrame(sampled[0], index=self.index, columns=self.columns)
-        index = pd.concat([pd.DataFrame(index=self.index)] * many, keys=range(many)).index
+            return super()._sample()
+        sampled = self._curves.sample(n_samples).T  # at once, from the state of np.random as skpro's own
+        if self.ndim == 0:
+            return pd.DataFrame(sampled)
+        index = pd.concat([pd.DataFrame(index=self.index)] * n_samples, keys=range(n_samples)).index
         return pd.DataFrame(sampled.reshape(-1, self._shape[1]), index=index, columns=self.columns)
 
     def _spread(self) -> HostArray:

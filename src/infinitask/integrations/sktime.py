@@ -77,20 +77,11 @@ class InfiniteQuantileForecaster(BaseForecaster):
 
     _tags: ClassVar[dict[str, Any]] = {
         "authors": ["the infinitask developers"],
-        "python_dependencies": None,
-        "capability:multivariate": False,
-        "capability:exogenous": True,
         "capability:insample": False,
         "capability:pred_int": True,
         "capability:pred_int:insample": False,
-        "capability:missing_values": False,
         "capability:categorical_in_X": False,
         "capability:update": True,
-        "y_inner_mtype": "pd.Series",
-        "X_inner_mtype": "pd.DataFrame",
-        "requires-fh-in-fit": True,
-        "X-y-must-have-same-index": True,
-        "enforce_index_type": None,
     }
 
     _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # this class keeps the series itself
@@ -127,8 +118,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         """Fit the model to the rows of the series that was seen."""
         values = self._seen_y.to_numpy(dtype=np.float64)
         window = Window.of(values, int(self.window_length), int(self.sp))
-        known = None if self._seen_X is None else _numbers(self._seen_X.loc[self._seen_y.index])
-        rows = window.training(values, steps, known)
+        rows = window.training(values, steps, self._past())
         scales = window.scales(rows.inputs)
         inputs, targets = rows.inputs / scales, values[rows.times] - rows.reference
         if self.estimator is None:
@@ -185,17 +175,22 @@ class InfiniteQuantileForecaster(BaseForecaster):
 
     def _known(self, X: Any, index: Any, steps: HostArray) -> HostArray | None:
         """Exogenous variables of all times up to the last forecast; NaN for times that no forecast is for."""
-        if self._seen_X is None:
+        past = self._past()
+        if past is None:
             return None
         if X is None or not index.isin(X.index).all():
             names, times = (", ".join(map(str, these)) for these in (self._seen_X.columns, index))
             raise ValueError(
                 f"The forecaster was fitted with exogenous variables {names}; give X with their values at {times}."
             )
-        past = _numbers(self._seen_X.loc[self._seen_y.index])
         future = np.full((int(steps.max()), past.shape[1]), np.nan)
-        future[steps - 1] = _numbers(self._named(X).loc[index])
+        future[steps - 1] = self._named(X).loc[index]
         return np.vstack([past, future])
+
+    def _past(self) -> HostArray | None:
+        """The exogenous variables of the series that was seen, as numbers."""
+        X = self._seen_X
+        return None if X is None else np.asarray(X.loc[self._seen_y.index], dtype=np.float64)
 
     def _named(self, X: Any) -> Any:
         """The exogenous variables of the fit, in its order."""
@@ -238,10 +233,6 @@ def _check_gaps(index: Any) -> None:
             "time. Give a value for each time: y.asfreq(...) or y.reindex(...) shows the gaps, and an imputer of "
             "sktime fills them."
         )
-
-
-def _numbers(X: Any) -> HostArray:
-    return np.asarray(X.to_numpy(dtype=np.float64))
 
 
 def _joined(old: Any, new: Any) -> Any:
