@@ -19,7 +19,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Scaled
-from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, score_path
 from infinitask.tuning._candidates import (
@@ -32,7 +31,6 @@ from infinitask.tuning._candidates import (
     ranked,
     relevance,
 )
-from infinitask.tuning._cv_models import _best_constant
 from infinitask.tuning._race import walk
 from tests.support.scikit_learn_checks import run_checks
 
@@ -494,17 +492,6 @@ def test_labels_with_irrelevant_features(rule: str) -> None:
     model = InfiniteCostSensitiveClassifierCV(rule=rule, random_state=0).fit(X, y)
     assert np.mean(model.predict(new, theta=-0.8)) < 0.15  # one in three is positive, whatever the inputs say
     assert np.mean(model.predict(new, theta=0.8)) > 0.85
-
-
-def test_constants_of_the_classifier_are_the_best_ones() -> None:
-    y, theta = np.repeat([1.0, -1.0], [10, 30]), np.linspace(-0.8, 0.8, 9)
-
-    def cost(constant: np.ndarray) -> float:
-        return float(np.mean(CostSensitiveHinge().value(theta, y[:, None], np.tile(constant, (40, 1)))))
-
-    best = cost(_best_constant(y, np.ones(40), theta))
-    for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
-        assert best <= cost(other) + 1e-12
 
 
 # ---------------------------------------------------------------------------------------------------- the composition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from functools import partialmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from infinitask.datasets import make_sine
 from infinitask.features import Nystroem
+from infinitask.fitting._recipe import Units
 from infinitask.kernels import RBF, InputKernel
 from infinitask.losses import Pinball
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _contest, _race
 from infinitask.tuning._candidates import Kind
-from infinitask.tuning._contest import Contest, Progress, QuickFits, held_out
+from infinitask.tuning._contest import Contest, Progress, QuickFits
 from infinitask.tuning._defaults import LAMBDAS, Effort
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -36,14 +37,11 @@ def contest(X: Floats, y: Floats, weight: Floats | None = None, count: int = 4) 
     folds = list(KFold(count, shuffle=True, random_state=0).split(X))
     return Contest(
         rows=rows,
-        targets=rows.y,
+        units=Units(),
         levels=LEVELS,
-        loss=Pinball(),
         criterion=Pinball(),
-        ordered=True,
         folds=folds,
         folds_at_once=count,
-        constant=lambda y, weight, levels: np.quantile(y, levels),
         progress=Progress("", 0),
     )
 
@@ -60,11 +58,12 @@ def by_targets(t: Floats) -> Kind:
 
 def compared(X: Floats, y: Floats) -> list[Floats]:
     """What the fits of a comparison predict for the held-out rows of each fold."""
-    return QuickFits(contest(X, y), by_targets(y), float(LAMBDAS[-1])).values(1e-2, EXACT)
+    return QuickFits(contest(X, y), by_targets(y), float(LAMBDAS[-1])).values(1e-2)
 
 
 @pytest.mark.slow
-def test_no_row_is_scored_by_a_kernel_that_saw_its_target() -> None:
+def test_no_row_is_scored_by_a_kernel_that_saw_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_contest, "QUICK", EXACT)
     X, y = make_sine(40, random_state=0)
     folds, before = contest(X, y).folds, compared(X, y)
     for i in (0, 7):
@@ -88,7 +87,7 @@ def test_held_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeyp
 
     def predicted(targets: Floats) -> Floats:
         compared, kind = contest(X, targets, weight), by_targets(targets[counted])
-        return held_out(compared, compared.rows.recipe, kind, kind.on(np.arange(32)), 1e-2, LEVELS, folds)
+        return compared.held_out(kind, kind.on(np.arange(32)), 1e-2, LEVELS, folds)
 
     before, (_, test) = predicted(y), folds[1]
     assert np.all(np.isfinite(before))
@@ -113,8 +112,7 @@ def test_targets_that_are_noise_cost_little(d: int) -> None:
 
 @pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = partialmethod(QuickFits.values, effort=EXACT._replace(gap=1e-4))
-    monkeypatch.setattr(QuickFits, "values", values)  # no λ is near a decision then
+    monkeypatch.setattr(_contest, "QUICK", EXACT._replace(gap=1e-4))  # no λ is near a decision then
     X, y = make_sine(80, random_state=0)
     order = np.random.default_rng(0).permutation(80)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -126,6 +124,14 @@ def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(other.cv_results_["losses"], one.cv_results_["losses"], rtol=0.02)
     assert other.alpha_ == pytest.approx(one.alpha_)
     np.testing.assert_allclose(other.predict(X, LEVELS), one.predict(X, LEVELS), atol=0.1)
+
+
+def test_what_ignores_the_features_knows_the_frequency_of_the_classes() -> None:
+    X, y = np.zeros((40, 1)), np.repeat([1.0, -1.0], [10, 30])
+    classes = replace(contest(X, y), criterion=None)
+    for (train, test), loss in zip(classes.folds, classes.ignoring(), strict=True):
+        p = np.mean(y[train] > 0.0)
+        assert loss == pytest.approx(-np.mean(np.log(np.where(y[test] > 0.0, p, 1.0 - p))), rel=0.1)
 
 
 # ---------------------------------------------------------------------------------------------------- calibrated levels

@@ -68,6 +68,15 @@ def _positions(part: Any) -> HostArray:
     return np.flatnonzero(part) if part.dtype == bool else part
 
 
+def check_weights(parts: list[HostArray], weight: HostArray, purpose: str) -> None:
+    """Raise an error if all rows of a part have weight 0; ``purpose`` says what the rows are for."""
+    if not all(np.any(weight[part] > 0.0) for part in parts):
+        raise ValueError(
+            f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+            f"{purpose}. Give weight to more rows, or other folds as cv."
+        )
+
+
 def hold_out_each_row_once(splits: Splits, n: int) -> bool:
     """Whether each of n rows is held out by exactly one fold, and no fit sees a row that it holds out."""
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)

@@ -8,10 +8,10 @@
 All compare by held-out rows, which the engine of :mod:`infinitask.calibration.held_out` predicts.
 """
 
-from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 from ._one_class_cv import InfiniteOneClassSVMCV
 from ._optuna_search import OptunaSearch
 from ._score_path import score_path
+from ._self_tuned import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 
 __all__ = [
     "InfiniteCostSensitiveClassifierCV",

@@ -9,7 +9,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, normal_scores
+from infinitask._base.validation import naming
+from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import leave_one_out, some_features, spreads
 from infinitask.fitting._input_scales import relevance
@@ -25,6 +27,7 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import (
     RBF,
     Additive,
+    Chi2,
     InputKernel,
     Laplacian,
     LearntMetric,
@@ -117,23 +120,59 @@ class Learner:
 
     def kernel(self, kernel: InputKernel, X: HostArray, rows: HostArray) -> InputKernel:
         """A given kernel as some rows of X have it."""
-        recipe, data = self._with(X, rows, MAX_ROWS)
-        return input_kernel(with_learnt_kernels(replace(recipe, kernel=kernel), data).kernel).resolve(X[rows])
+        recipe = replace(self.recipe, kernel=kernel, alpha="auto")
+        return input_kernel(with_learnt_kernels(recipe, self._data(X, rows, MAX_ROWS)).kernel).resolve(X[rows])
 
     def metric(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
         """A metric from some rows of features Z (n, d) in units of their spreads: R (d,), or (d, p) if it is whole."""
         # all rows: for the final fit
-        recipe, data = self._with(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
+        data = self._data(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
         spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=2)
         # with a λ that is given, no width is chosen: each candidate has its own
-        *_, kernel = learnt_metrics(replace(recipe, alpha=1.0), data, spec)
+        *_, kernel = learnt_metrics(replace(self.recipe, alpha=1.0), data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)
 
-    def _with(self, X: HostArray, rows: HostArray, most: int) -> tuple[Recipe, Data]:
-        """The recipe by which a kernel is learnt, and at most ``most`` of the rows."""
+    def _data(self, X: HostArray, rows: HostArray, most: int) -> Data:
+        """At most ``most`` of the rows."""
         some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
-        recipe = replace(self.recipe, device=None, features="auto", rank=None)
-        return recipe, Data(X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
+        return Data(X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
+
+
+def given_kernels(kernels: Any, X: HostArray, no_matrix: str, *, robust: bool = False) -> dict[str, InputKernel] | None:
+    """The names and kernels that a user listed, by what they were called; None for "auto".
+
+    A kernel that was named measures each feature in its own spread, as that of a single fit does.
+
+    Parameters
+    ----------
+    kernels : "auto" or sequence of kernels
+    X : ndarray (n, d)
+    no_matrix : str
+        Why "precomputed" is refused.
+    robust : bool
+        Whether spreads are.
+    """
+    if isinstance(kernels, str) and kernels == "auto":
+        return None
+    if isinstance(kernels, str) or not isinstance(kernels, Iterable):
+        raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
+    listed = list(kernels)
+    with naming("kernels"):
+        found = [input_kernel(kernel) for kernel in listed]
+    if not found:
+        raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
+    if any(kernel.precomputed for kernel in found):
+        raise ValueError(f"kernels holds 'precomputed'; {no_matrix}")
+    distinct = np.unique(X, axis=0)  # a weight of two is a row written twice
+    for place, kernel in enumerate(found):
+        if isinstance(listed[place], str) and not isinstance(kernel, Chi2):  # parts of a histogram have their own units
+            found[place] = Scaled(kernel, spreads(distinct, robust=robust)).resolve(distinct)
+    return {repr(name): kernel for name, kernel in zip(listed, found, strict=True)}
+
+
+def only_stationary(recipe: Recipe) -> bool:
+    """Whether the features of a recipe know stationary kernels only."""
+    return isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
 
 
 def candidates(X: HostArray, t: HostArray, learner: Learner | None = None) -> dict[str, Kind]:

@@ -20,20 +20,19 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
 from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
-from infinitask.calibration._folds import Folds, Splits, solved_one_by_one, splits_of
+from infinitask.calibration._folds import Folds, Splits, check_weights, solved_one_by_one, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.estimators import InfiniteOneClassSVM
 from infinitask.estimators._base import Prepared, reported
 from infinitask.estimators._shared import estimator
-from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
-from infinitask.tuning._contest import given_kernels
+from infinitask.tuning._candidates import given_kernels, only_stationary
 from infinitask.tuning._defaults import (
     EDGE,
     FACTORS,
@@ -167,11 +166,7 @@ class VolumeComparison:
             splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
         else:
             splits = splits_of(cv, X)
-            if any(not np.any(weight[part] > 0.0) for fold in splits for part in fold):
-                raise ValueError(
-                    f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
-                    "train on or to judge by. Give weight to more rows, or other folds as cv."
-                )
+            check_weights([part for fold in splits for part in fold], weight, "train on or to judge by")
         quick = replace(
             recipe,
             task=recipe.task.uncalibrated(),
@@ -365,8 +360,8 @@ solver, tol, max_iter, device
             given, rows = self._begin(X, None, sample_weight)
             rng = check_random_state(self.random_state)
             comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
-            stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
-            kinds = families(self.kernels, Data.canonical(rows.X, None, rows.weight).X, stationary_only=stationary)
+            X = Data.canonical(rows.X, None, rows.weight).X
+            kinds = families(self.kernels, X, stationary_only=only_stationary(rows.recipe))
             with one_blas_thread():
                 entrants = comparison.compare(kinds, self.n_jobs)
             areas = np.array([entrant.area for entrant in entrants])

@@ -17,9 +17,8 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
-from infinitask._base.events import Chosen, CutShort, Trying, tell
+from infinitask._base.events import Chosen, CutShort
 from infinitask._base.validation import positive_numbers
-from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.kernels import InputKernel
 from infinitask.tuning._candidates import (
@@ -27,10 +26,12 @@ from infinitask.tuning._candidates import (
     Kind,
     Learner,
     contenders,
+    given_kernels,
+    only_stationary,
     ranked,
     ranking_rows,
 )
-from infinitask.tuning._contest import Contest, QuickFits, given_kernels
+from infinitask.tuning._contest import Contest, QuickFits
 from infinitask.tuning._defaults import (
     CLEARLY_WORSE,
     FEW_ROWS,
@@ -85,7 +86,8 @@ def chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int |
     seed : int
         For the rows that choose the kernel where there are many.
     """
-    counted, here = contest.counted, replace(contest, device=None)
+    counted, recipe = contest.counted, replace(contest.rows.recipe, device=None)
+    here = replace(contest, rows=contest.rows._replace(recipe=recipe))
     if counted.size <= MAX_ROWS:
         return _chosen(here, kernels, alphas, rule, n_jobs)
     some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
@@ -103,9 +105,9 @@ def chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int |
 
 def _chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> Selection:
     """The choice by all rows of a contest."""
-    lambdas, given = LAMBDAS, alphas is not None
+    lambdas, given, unit = LAMBDAS, alphas is not None, contest.units.spread
     if given:
-        lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * contest.unit
+        lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * unit
         if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
             lambdas = np.concatenate([LAMBDAS[:1], lambdas])
     with one_blas_thread():
@@ -116,12 +118,12 @@ def _chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int 
     k, i = chosen_of(table, ignoring, rule, race.contest.folds_at_once)
     results = {
         "kernels": [entrant.name for entrant in entrants],
-        "alphas": lambdas / contest.unit,
-        "losses": table * contest.unit,
-        "ignoring_x": ignoring * contest.unit,
+        "alphas": lambdas / unit,
+        "losses": table * unit,
+        "ignoring_x": ignoring * unit,
         "best": (k, i),
     }
-    alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / contest.unit)
+    alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / unit)
     contest.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}", Chosen)
     kind = entrants[k].kind
     return Selection(kind.on(np.arange(contest.counted.size)), kind, alpha, results, contest)
@@ -138,8 +140,8 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
     fifth = n // 5
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
-    lambdas, kind = choice.results["alphas"] * contest.unit, Kind.fixed(choice.kernel)
-    begin = nearest(lambdas, choice.alpha * contest.unit * (fewer / n) ** RIDGE_RATE)
+    lambdas, kind = choice.results["alphas"] * contest.units.spread, Kind.fixed(choice.kernel)
+    begin = nearest(lambdas, choice.alpha * contest.units.spread * (fewer / n) ** RIDGE_RATE)
     ignoring, best, columns = contest.ignoring(), None, []
     with one_blas_thread():
         for rank in RANKS:
@@ -152,8 +154,8 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
                 contest.progress.say("interrupted: the best so far is taken", CutShort)
                 break
             i = int(np.argmin(column))
-            columns.append(column * contest.unit)
-            loss, alpha = column[i] * contest.unit, float(lambdas[i] / contest.unit)
+            columns.append(column * contest.units.spread)
+            loss, alpha = column[i] * contest.units.spread, float(lambdas[i] / contest.units.spread)
             contest.progress.say(f"{n} rows, {rank} features: loss {loss:.4g} at λ = {alpha:.2g}")
             if best is not None and column[i] > best[0] / SLIGHTLY_WORSE:
                 break
@@ -166,16 +168,15 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
 
 def _entrants(contest: Contest, kernels: Any) -> tuple[list[Candidate], bool]:
     """The kernels that compete, and whether they are all that a user gave; else the first ranked ones and sums."""
-    recipe, X, y, weight, *_ = contest.rows
-    stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
-    counted = weight > 0.0
+    recipe, X, y, *_ = contest.rows
+    counted, stationary = contest.counted, only_stationary(recipe)
     given = given_kernels(kernels, X[counted], NO_MATRIX)
     assert y is not None
-    learner = Learner(recipe.with_task(loss=contest.loss), contest.targets[counted])
+    learner = Learner(contest.recipe, contest.targets[counted])
     ranking = ranked(X[counted], y[counted], given, learner=learner, stationary_only=stationary)
     if given is not None:
         return ranking, True
-    few = max(1, int(np.count_nonzero(counted)) // ROWS_PER_KERNEL)
+    few = max(1, counted.size // ROWS_PER_KERNEL)
     summed = 0 if stationary or few < 2 else KERNELS
     return contenders(ranking, min(KERNELS, few), summed), False
 
@@ -258,14 +259,14 @@ def _walked(
         return table, True
     for count, k in enumerate(some, 1):
         try:
-            tell(Trying(count, len(some), entrants[k].name))  # a listener may interrupt here
+            contest.progress.trying(count, len(some), entrants[k].name)  # a listener may interrupt here
             table[k] = path_of(contest, entrants[k].kind, lambdas, begins[k], ignoring, leader(), given=given)
         except KeyboardInterrupt:
             if not contest.keeps_best or (finalists is None and not np.any(np.isfinite(table))):
                 raise
             contest.progress.say("interrupted: the best so far is taken", CutShort)
             return table, False
-        loss, best = (contest.unit * float(np.min(part.mean(axis=-1))) for part in (table[k], table))
+        loss, best = (contest.units.spread * float(np.min(part.mean(axis=-1))) for part in (table[k], table))
         contest.progress.tried(count, len(some), entrants[k].name, loss, best)
     return table, True
 
