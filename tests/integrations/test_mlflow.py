@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,12 @@ from infinitask import (
     InfiniteQuantileRegressor,
     make_pipeline,
 )
-from infinitask.integrations import mlflow as flavour
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install infinitask[mlflow]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: pip install infinitask[save]")
 pd = pytest.importorskip("pandas")
+
+from infinitask.integrations import mlflow as flavour  # noqa: E402
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2.0, 2.0, (60, 2))
@@ -154,9 +157,7 @@ def test_what_is_needed_is_written_beside_the_model(tmp_path: Path, model: Infin
     assert f"numpy=={np.__version__}" in lines
 
 
-def test_wrong_calls_are_sentences(
-    tmp_path: Path, model: InfiniteQuantileRegressor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_calls_are_sentences(tmp_path: Path, model: InfiniteQuantileRegressor) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     with pytest.raises(FileExistsError, match="is there already"):
@@ -167,6 +168,10 @@ def test_wrong_calls_are_sentences(
     other.save(str(tmp_path / "other" / "MLmodel"))
     with pytest.raises(ValueError, match="has the flavours somebody, and not 'infinitask'"):
         flavour.load_model(str(tmp_path / "other"))
-    monkeypatch.setattr(flavour, "find_spec", lambda name: None)
+
+
+def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "infinitask.integrations.mlflow")
+    monkeypatch.setitem(sys.modules, "mlflow.artifacts", None)
     with pytest.raises(ImportError, match=r"pip install infinitask\[mlflow\]"):
-        flavour.log_model(model, "sine")
+        importlib.import_module("infinitask.integrations.mlflow")

@@ -14,7 +14,6 @@ MLflow leaves out names that are not in the signature, with a line in its log.
 
 from __future__ import annotations
 
-import inspect
 import os
 import platform
 import sys
@@ -22,9 +21,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +30,17 @@ import numpy as np
 from infinitask.integrations._extras import not_installed
 from infinitask.integrations._level import model_and_arguments, without_search
 from infinitask.persistence import load, save
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # at its import it warns of type hints of its own
+        from mlflow.artifacts import download_artifacts
+        from mlflow.models import Model, ModelSignature, infer_signature
+        from mlflow.models.utils import _save_example  # no public way writes it into a folder
+        from mlflow.pyfunc import add_to_model
+        from mlflow.types.schema import DataType, ParamSchema, ParamSpec
+except ImportError as error:
+    raise not_installed("infinitask.integrations.mlflow hands models to MLflow", "mlflow") from error
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -96,10 +104,6 @@ def save_model(
     >>> bool((again.predict(X, quantiles=0.9) == model.predict(X, quantiles=0.9)).all())
     True
     """
-    _mlflow()
-    from mlflow import pyfunc
-    from mlflow.models import Model
-
     from infinitask import __version__
 
     folder = Path(path)
@@ -111,13 +115,11 @@ def save_model(
     save(model, folder / MODEL_FILE)
     entry = Model() if mlflow_model is None else mlflow_model
     if input_example is not None:
-        from mlflow.models.utils import _save_example  # no public way writes it into a folder
-
         _save_example(entry, input_example, os.fspath(folder))
     entry.signature = _signature(model, input_example) if signature is None else signature
     if metadata is not None:
         entry.metadata = metadata
-    pyfunc.add_to_model(entry, loader_module=__name__, data=MODEL_FILE, python_env="python_env.yaml")
+    add_to_model(entry, loader_module=__name__, data=MODEL_FILE, python_env="python_env.yaml")
     entry.add_flavor(FLAVOR_NAME, infinitask_version=__version__, data=MODEL_FILE, code=None)
     entry.save(os.fspath(folder / "MLmodel"))
     needs = _requirements(__version__) if pip_requirements is None else list(pip_requirements)
@@ -144,9 +146,6 @@ def log_model(model: Any, name: str, **options: Any) -> Any:
     mlflow.models.model.ModelInfo
         Its ``model_uri`` is what :func:`load_model` takes.
     """
-    _mlflow()
-    from mlflow.models import Model
-
     return Model.log(artifact_path=None, name=name, flavor=sys.modules[__name__], model=model, **options)
 
 
@@ -162,10 +161,6 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
     dst_path : str or None
         Where to download to; None: a temporary folder, or the folder itself.
     """
-    _mlflow()
-    from mlflow.artifacts import download_artifacts
-    from mlflow.models import Model
-
     folder = Path(download_artifacts(artifact_uri=os.fspath(model_uri), dst_path=dst_path))
     flavors = Model.load(os.fspath(folder)).flavors
     if FLAVOR_NAME not in flavors:
@@ -190,30 +185,28 @@ class _Asked:
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """The answer of the method that ``params`` name, for the tasks in it."""
         known = _methods(self.model)
-        defaults = {name: default for tasks in known.values() for name, default in tasks.items()}
         given = {name: value for name, value in (params or {}).items() if value is not None and np.size(value) > 0}
         method = str(given.pop("method", ""))
-        unknown = set(given) - set(defaults)
+        tasks = sorted({task for taken in known.values() for task in taken})
+        unknown = sorted(set(given) - set(tasks))
         if unknown:
             raise ValueError(
-                f"params have {', '.join(map(repr, sorted(unknown)))}; this model takes 'method' and "
-                f"{', '.join(map(repr, sorted(defaults))) or 'no task'}."
+                f"params have {', '.join(map(repr, unknown))}; this model takes 'method' and "
+                f"{', '.join(map(repr, tasks)) or 'no task'}."
             )
         if not method:
-            method = next((name for name, tasks in known.items() if set(given) <= set(tasks)), "predict")
+            method = next((name for name, taken in known.items() if set(given) <= set(taken)), "predict")
         if method not in known:
             raise ValueError(f"method={method!r} was given; this model answers {', '.join(map(repr, known))}.")
-        tasks = {name: value for name, value in given.items() if name in known[method]}
-        for name in set(given) - set(tasks):
-            if not np.array_equal(np.ravel(given[name]), np.ravel(defaults[name])):  # a signature may fill in defaults
-                raise ValueError(
-                    f"params have {name!r} for {method}, which takes {', '.join(map(repr, known[method])) or 'no task'}"
-                    f"; leave it out, or name the method that takes it."
-                )
+        other = sorted(set(given) - set(known[method]))
+        if other:
+            raise ValueError(
+                f"params have {', '.join(map(repr, other))} for {method}, which takes "
+                f"{', '.join(map(repr, known[method])) or 'no task'}; leave it out, or name the method that takes it."
+            )
         core = model_and_arguments(self.model, method)[0]
-        return getattr(without_search(self.model), method)(
-            data, **{name: _task(core, name, value) for name, value in tasks.items()}
-        )
+        asked = {name: _task(core, name, value) for name, value in given.items()}
+        return getattr(without_search(self.model), method)(data, **asked)
 
     def get_raw_model(self) -> Any:
         """The model itself."""
@@ -231,27 +224,18 @@ def _task(core: Any, name: str, value: Any) -> Any:
     return float(tasks.ravel()[0]) if tasks.size == 1 else tasks
 
 
-def _methods(model: Any) -> dict[str, dict[str, Any]]:
-    """The methods that can be asked, each with its tasks and their defaults."""
-    found: dict[str, dict[str, Any]] = {}
+def _methods(model: Any) -> dict[str, list[str]]:
+    """The methods that can be asked, each with its tasks."""
+    found = {}
     for name in METHODS:
         core, parameters = model_and_arguments(without_search(model), name)
         if callable(getattr(without_search(model), name, None)) and callable(getattr(core, name, None)):
-            found[name] = {task: _default(core, parameters[task]) for task in TASKS if task in parameters}
+            found[name] = [task for task in TASKS if task in parameters]
     return found
-
-
-def _default(model: Any, parameter: inspect.Parameter) -> Any:
-    """What a task is where none is named: of the signature, or of the constructor."""
-    none = parameter.default is None or parameter.default is inspect.Parameter.empty
-    return getattr(model, parameter.name, None) if none else parameter.default
 
 
 def _signature(model: Any, example: Any) -> Any:
     """The parameters of the model's methods, and the types of rows and answers where there is an example."""
-    from mlflow.models import ModelSignature, infer_signature
-    from mlflow.types.schema import DataType, ParamSchema, ParamSpec
-
     # an empty default is the model's own: a default with values could not be told from what was asked for
     specs = [ParamSpec("method", DataType.string, "")]
     tasks = dict.fromkeys(name for tasks in _methods(model).values() for name in tasks)
@@ -269,11 +253,3 @@ def _requirements(own: str) -> list[str]:
             with suppress(PackageNotFoundError):  # it is there and was not installed: nothing to ask for
                 found.append(f"{name}=={version(name)}")
     return found
-
-
-def _mlflow() -> None:
-    if find_spec("mlflow") is None:
-        raise not_installed("infinitask.integrations.mlflow hands models to MLflow", "mlflow")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # at its import it warns of type hints of its own
-        import_module("mlflow.pyfunc")
