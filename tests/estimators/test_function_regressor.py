@@ -447,9 +447,9 @@ def test_curves_in_a_frame_are_scored_at_their_columns() -> None:
 def test_points_are_not_made_up_for_a_score() -> None:
     X, Y, theta = on_grid(n=30, T=8)
     model = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA).fit(X, Y, theta)
-    with pytest.raises(ValueError, match=r"y with 5 columns was given without theta.*theta_ of 8 points; give theta"):
+    with pytest.raises(ValueError, match=r"y of shape \(30, 5\) was given without theta.*of 8 points; give theta"):
         model.score(X, Y[:, :5])
-    with pytest.raises(ValueError, match=r"y of shape \(30,\) was given without theta.*fitted to curves; give theta"):
+    with pytest.raises(ValueError, match=r"y of shape \(30,\) was given without theta.*fitted to curves.*; give theta"):
         model.score(X, Y[:, 0])
     assert model.score(X, Y[:, :5], theta[:5]) > 0.3
     own = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA, theta=theta[:5]).fit(X, Y, theta)
@@ -612,7 +612,7 @@ WRONG = [
     ({"y": [Y0[0], Y0[1, :2], *Y0[2:]], "theta": [THETA0] * 5}, r"Row 1 has \(2,\) values of y and \(6,\) of theta"),
     ({"y": [Y0[0], Y0[1, :2], *Y0[2:]]}, "theta was not given"),
     ({"y": Y0, "theta": np.where(np.arange(6) == 2, np.nan, THETA0)}, "theta contains NaN or infinity"),
-    ({"y": Y0[:, 0], "theta": THETA0}, r"for one observation of each row theta must be \(5,\)"),
+    ({"y": Y0[:, 0], "theta": THETA0}, r"theta must be \(5,\) too, a θ for each row"),
     ({"y": Y0[:, :, None]}, r"y of shape \(5, 6, 1\)"),
     ({"y": [["a", "b"]] * 5}, "does not hold numbers only"),
     ({"y": None}, "requires y to be passed"),

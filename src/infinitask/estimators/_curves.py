@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, final
@@ -71,41 +72,23 @@ class Curves:
                 f"y of shape {values.shape} was given; it must be (n, T), one row for each curve, with NaN where there "
                 "is no observation, or a list of n arrays, with theta a list of as many."
             )
-        if values.ndim == 1:
-            return cls._of_numbers(values, theta, known)
-        given = _grid_of(y, values.shape[1], default, known) if theta is None else theta
+        one_each, n = values.ndim == 1, len(values)
+        table = values.reshape(n, -1)
+        T = table.shape[1]
+        given = _grid_of(y, values.shape, None if one_each else default, known) if theta is None else theta
         grid = _numbers_of("theta", days(given))
-        if isinstance(grid, list) or grid.shape not in ((values.shape[1],), values.shape):
+        common = not isinstance(grid, list) and grid.shape == (T,) and not (one_each and theta is not None)
+        if isinstance(grid, list) or not (common or grid.shape == values.shape):
             shape = f"a list of {len(grid)} arrays" if isinstance(grid, list) else f"theta of shape {grid.shape}"
-            raise ValueError(
-                f"y of shape {values.shape} was given with {shape}; theta must be ({values.shape[1]},), the common "
-                f"grid, or {values.shape}, a θ for each entry of y."
-            )
-        n, T = values.shape
-        row = np.repeat(np.arange(n), T)
-        at = np.broadcast_to(grid, values.shape)
-        if grid.ndim == 1:
+            shapes = f"({T},), the common grid, or {values.shape}, a θ for each entry of y"
+            if one_each:
+                shapes = f"{values.shape} too, a θ for each row, and for curves y must be (n, T) or a list of n arrays"
+            raise ValueError(f"y of shape {values.shape} was given with {shape}; theta must be {shapes}.")
+        if common:
             _check_theta(grid, np.ones(T, dtype=bool))
-        return cls(row, at.ravel(), values.ravel(), n, grid if grid.ndim == 1 else None)._cleaned()
-
-    @classmethod
-    def _of_numbers(cls, values: HostArray, theta: Any, known: HostArray | None) -> Curves:
-        """One number for each row, at a common point or at its own."""
-        if theta is None and known is not None and known.size != 1:
-            raise ValueError(
-                f"y of shape {values.shape} was given without theta, and the model was fitted to curves; give theta, "
-                f"{values.shape}, the point of each value."
-            )
-        one = np.zeros(1) if known is None or theta is not None else known
-        at = np.repeat(one, values.size) if theta is None else _numbers_of("theta", days(theta))
-        if isinstance(at, list) or at.shape != values.shape:
-            raise ValueError(
-                f"y of shape {values.shape} was given with theta of "
-                f"{'a list' if isinstance(at, list) else f'shape {at.shape}'}; for one observation of each row theta "
-                f"must be {values.shape} too, and for curves y must be (n, T) or a list of n arrays."
-            )
-        grid = one if theta is None else None
-        return cls(np.arange(values.size), at, values, values.size, grid, theta is None)._cleaned()
+        row, at = np.repeat(np.arange(n), T), np.broadcast_to(grid if common else grid.reshape(n, T), (n, T))
+        flat = one_each and theta is None
+        return cls(row, at.ravel(), values.ravel(), n, grid if common else None, flat)._cleaned()
 
     @classmethod
     def _of_lists(cls, values: list[HostArray], theta: Any) -> Curves:
@@ -293,8 +276,9 @@ def days(points: Any) -> Any:
     return (found - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
 
-def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
-    """The common grid of a y with ``count`` columns if none was given."""
+def _grid_of(y: Any, shape: tuple[int, ...], default: Any, known: HostArray | None) -> Any:
+    """The common grid of a y (n, T) or (n,) if none was given."""
+    count = math.prod(shape[1:])
     named = None if default is not None else _named(y)
     if known is not None and known.size == count and (named is None or np.array_equal(named, np.arange(count))):
         return known  # 0, 1, 2, … are the names of columns that have none
@@ -304,8 +288,8 @@ def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
         return default
     if known is not None:
         raise ValueError(
-            f"y with {count} columns was given without theta, and the model was fitted with theta_ of {known.size} "
-            f"points; give theta, ({count},): the points at which these curves were seen."
+            f"y of shape {shape} was given without theta, and the model was fitted to curves, with theta_ of "
+            f"{known.size} points; give theta, the points at which these values were seen."
         )
     return np.linspace(0.0, 1.0, count)
 
