@@ -265,7 +265,7 @@ def test_measures_rules_and_kernels_that_a_user_names(rows: tuple[np.ndarray, np
         assert found.score(*rows) > 0.7
     known = InfiniteCostSensitiveClassifier(**QUICK, task_kernel="diagonal").fit(*rows)
     np.testing.assert_allclose(known.predict_proba(rows[0]).sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="no node"):
+    with pytest.raises(ValueError, match="not a node"):
         known.predict(rows[0], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"ClassCosts\(3\)"):
         InfiniteCostSensitiveClassifier(measure=Uniform(-1.0, 1.0)).fit(*rows)

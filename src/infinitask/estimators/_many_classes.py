@@ -26,7 +26,7 @@ from infinitask.calibration._class_probabilities import (
     with_classes,
 )
 from infinitask.estimators._class_names import costs_by_name
-from infinitask.estimators._parameters import ROUNDING
+from infinitask.estimators._parameters import ROUNDING, check_nodes
 from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:
@@ -151,9 +151,10 @@ class ManyClasses:
     def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
         """f_k(x)(θ) for a checked X."""
         K = self.count
-        self._check_known(costs)
-        tasks = with_classes(costs)
         field, found = self.model.field_, []
+        if field.knows_nodes_only:
+            costs = check_nodes("theta", costs, self.model.nodes_)
+        tasks = with_classes(costs)
         for rows, block in self.model._dense_blocks(X):
             if per_sample:
                 own = tasks.reshape(-1, K, K + 1)[rows]
@@ -161,17 +162,6 @@ class ManyClasses:
             else:
                 found.append(field(block, tasks).reshape(-1, costs.shape[0], K))
         return found[0] if len(found) == 1 else np.concatenate(found)
-
-    def _check_known(self, costs: HostArray) -> None:
-        if not self.model.field_.knows_nodes_only:
-            return
-        near = np.abs(costs[:, None, :] - self.model.nodes_[None]).max(axis=2).min(axis=1)
-        if np.any(near > ROUNDING):
-            raise ValueError(
-                f"theta asks for the costs {costs[np.argmax(near)].round(4).tolist()}, which are no node; with "
-                "task_kernel='diagonal' the model knows nodes_ and nothing between. Ask for one of these, or fit with "
-                "another kernel of tasks."
-            )
 
     def probabilities(self, X: Any) -> HostArray:
         """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
@@ -197,16 +187,9 @@ class ManyClasses:
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
     """Probabilities (n, K) changed so that the one at ``decided`` (n,) is the largest.
 
-    If it is not, it is raised and those above it are lowered until they are equal; the sum stays one.
+    If it is not, it is raised just above the largest; the sum stays one.
     """
     wrong = np.flatnonzero(np.argmax(p, axis=1) != decided)
-    for i in wrong:
-        row, k = p[i], int(decided[i])
-        others = np.sort(np.delete(row, k))[::-1]
-        levels = (row[k] + np.cumsum(others)) / np.arange(2, others.size + 2)
-        below = np.append(others[1:], -np.inf)
-        level = levels[np.argmax(levels >= below)]
-        p[i] = np.where(row > level, level, row)
-        p[i, k] = level * (1.0 + 1e-9)  # above the others despite rounding
-        p[i] /= np.sum(p[i])
+    p[wrong, decided[wrong]] = np.max(p[wrong], axis=1) * (1.0 + 1e-9)  # above it despite rounding
+    p[wrong] /= np.sum(p[wrong], axis=1, keepdims=True)
     return p
