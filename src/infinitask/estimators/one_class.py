@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, place, to_host
-from infinitask._base.validation import naming, number, or_auto
+from infinitask._base.validation import number, or_auto
 from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._parameters import check_default
@@ -103,7 +103,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         tasks, single = self._tasks(self._default_nu() if nu is None else nu, "nu")
-        t = self._shift(tasks[:, 0]) - self.field_.bias(tasks)
+        t = self._learnt().shift(tasks[:, 0]) - self.field_.bias(tasks)
         return np.asarray(t[0] if single else t)
 
     @in_kind
@@ -144,7 +144,8 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         True
         """
         Z = self._inputs(X)
-        task = self._level_sets()
+        task = self.recipe_.task
+        assert isinstance(task, LevelSetTask)
         if task.order.rearranged:
             levels = task.sorting_levels(self._learnt())
             first, last = levels, levels
@@ -228,31 +229,21 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     # ------------------------------------------------------------------------------------------- inside
     def _points(self, X: Any) -> HostArray:
+        """X as a dense array on the host, of a model whose kernel is known at new points."""
         check_is_fitted(self)
         if input_kernel(self.recipe_.kernel).precomputed:
             raise ValueError(
                 "kernel='precomputed' was given; the volume of a set needs the kernel at new points, not a matrix. "
                 "Use a kernel of inputs."
             )
-        with naming("X"):
-            X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.asarray(X.toarray() if sparse.issparse(X) else X)
-
-    def _level_sets(self) -> LevelSetTask:
-        task = self.recipe_.task
-        assert isinstance(task, LevelSetTask)
-        return task
-
-    def _shift(self, levels: HostArray) -> HostArray | float:
-        """What calibration adds to t at the levels."""
-        return self._learnt().shift(levels)
+        return np.concatenate([to_host(block) for _, block in self._dense_blocks(self._inputs(X))])
 
     def _beyond(self, levels: HostArray) -> Beyond:
         """The order of points on the same side of the sets of these levels."""
         field, device = self.field_, self.recipe_.device
         # without the bias, beside which the h of a far point would be lost to rounding
         sections = field.sections(levels)
-        t = self._shift(levels) - field.bias(levels)
+        t = self._learnt().shift(levels) - field.bias(levels)
         return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:

@@ -165,7 +165,7 @@ def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
         values = _plain(model.field_, X, theta)
         return values - _shift(model, theta) if hasattr(model, "shift_") else values
     levels = model._curve_levels()
-    curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
+    curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._learnt().shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)
     low, high = model._ends()
     fractions = theta.at_least(low).at_most(high)
