@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask._base.validation import coverages, fraction
+from infinitask._base.validation import choice, coverages, fraction
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
 from infinitask.estimators._shared import Continuum, estimator
@@ -23,12 +23,8 @@ __all__ = ["InfiniteCensoredQuantileRegressor"]
 
 def _known_censoring(name: str, value: Any) -> Any:
     """``value`` if it names a censoring model or is one, or an error."""
-    if not callable(value) and not (isinstance(value, str) and value == "kaplan-meier"):
-        raise ValueError(
-            f"{name}={value!r} was given; it must be 'kaplan-meier', or a function of (X, t) that returns the "
-            "probability P(C ≥ t | x) that a row is not censored before t."
-        )
-    return value
+    also = ", or a function of (X, t) that returns the probability P(C ≥ t | x) that a row is not censored before t"
+    return value if callable(value) else choice(name, value, ("kaplan-meier",), also)
 
 
 @estimator

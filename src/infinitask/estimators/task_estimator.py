@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from infinitask import losses
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import naming, number
+from infinitask._base.validation import choice, naming, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._parameters import inputs_of, weights_of
 from infinitask.estimators._shared import Continuum, estimator
@@ -116,15 +116,11 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
             if isinstance(self.loss, LevelSet):
                 raise ValueError("loss=LevelSet() needs the threshold t(θ) as well; use InfiniteOneClassSVM.")
             loss = self.loss
-        elif isinstance(self.loss, str) and self.loss in LOSSES:
-            loss = LOSSES[self.loss]()
         elif callable(self.loss) and not isinstance(self.loss, type):
             loss = FunctionLoss(self.loss)
         else:
-            raise ValueError(
-                f"loss={self.loss!r} was given; it must be one of {', '.join(map(repr, LOSSES))}, a Loss object of "
-                "infinitask.losses, or a function of (theta, y, h)."
-            )
+            also = ", a Loss object of infinitask.losses, or a function of (theta, y, h)"
+            loss = LOSSES[choice("loss", self.loss, list(LOSSES), also)]()
         if self.measure is None and loss.support is None and not np.all(np.isfinite(loss.domain)):
             raise ValueError(
                 f"measure=None was given with {type(loss).__name__}, which does not say on which θ it is defined; give "
@@ -135,10 +131,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        if not isinstance(self.penalty, str) or self.penalty not in PENALTIES:
-            names = ", ".join(map(repr, PENALTIES))
-            raise ValueError(f"penalty={self.penalty!r} was given; it must be {names} or a penalty object.")
-        return PENALTIES[self.penalty]
+        return PENALTIES[choice("penalty", self.penalty, list(PENALTIES), ", or a penalty object")]
 
     def _task(self) -> Task:
         loss = self._loss()

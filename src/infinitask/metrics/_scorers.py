@@ -14,7 +14,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
-from infinitask._base.validation import is_number, numbers
+from infinitask._base.validation import choice, is_number, numbers
 from infinitask.metrics._classification import integrated_cost
 from infinitask.metrics._level_sets import mass_volume_area, theta_property_deviation
 from infinitask.metrics._quantile import (
@@ -229,12 +229,8 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., 
     >>> scorer("cost", theta=(-0.5, 0.5))
     CostScorer(−integrated_cost, theta=-0.5, 0.5)
     """
-    found = QuantileScorer(metric) if callable(metric) else SCORERS.get(str(metric))
-    if found is None:
-        raise ValueError(
-            f"metric={metric!r} was given; it must be one of {', '.join(map(repr, SCORERS))}, or a function of "
-            "(y_true, y_pred, quantiles, sample_weight=…)."
-        )
+    also = ", or a function of (y_true, y_pred, quantiles, sample_weight=…)"
+    found = QuantileScorer(metric) if callable(metric) else SCORERS[choice("metric", metric, list(SCORERS), also)]
     known = [field.name for field in fields(found) if field.name != "metric"]
     for name in options:
         if name not in known:
