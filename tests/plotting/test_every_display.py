@@ -239,5 +239,5 @@ def test_anything_but_axes_is_refused(ax: Any, look: Any) -> None:
 def test_missing_matplotlib_names_the_extra(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'pip install "infinitask\[plot\]"'):
+    with pytest.raises(ImportError, match=r"pip install infinitask\[plot\]"):
         draw()

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from infinitask._base.extras import needed
 from infinitask.demo._examples import EXAMPLES, QUICK, Example, Result
 from infinitask.plotting import LIGHT
 
@@ -54,17 +55,6 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 # -------------------------------------------------------------------------------------------------- the figures
-def require_matplotlib() -> None:
-    """Name the extra that brings matplotlib if it is missing."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "the figures are drawn with matplotlib, which is not installed; install the extra with "
-            "`pip install infinitask[plot]`."
-        ) from error
-
-
 def prepare(folder: Path) -> None:
     """Make the folder and write to it once, before any time is spent on a fit."""
     try:
@@ -109,7 +99,7 @@ def progress(stream: TextIO, step: str, name: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------------- the run
 def run(folder: Path, quick: bool) -> None:
     """Fit, measure and draw the examples; print the table."""
-    require_matplotlib()
+    needed("matplotlib.figure", "the figures are drawn with matplotlib", "plot")
     prepare(folder)
     rows, paths, steps = [], [], 2 * len(EXAMPLES)
     for k, example in enumerate(EXAMPLES):

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.integrations._extras import not_installed
+from infinitask._base.extras import not_installed
 from infinitask.integrations._level import model_and_arguments, without_search
 from infinitask.persistence import load, save
 

@@ -17,9 +17,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import not_installed
 from infinitask._base.validation import choice, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, out_of_fold_scores
-from infinitask.integrations._extras import not_installed
 
 try:
     from pyod.models.base import BaseDetector

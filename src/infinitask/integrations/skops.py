@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from infinitask.integrations._extras import not_installed
+from infinitask._base.extras import needed
 from infinitask.persistence._names import (
     class_named,
     function_named,
@@ -67,11 +67,8 @@ def trusted(file: str | os.PathLike[str] | None = None, *, data: bytes | None = 
         return sorted(ours)
     if file is not None and data is not None:
         raise ValueError("A file and data were given; give one of them.")
-    try:
-        from skops.io import get_untrusted_types
-    except ImportError as error:
-        raise not_installed("Files of skops need skops", "skops") from error
-    asked: list[str] = get_untrusted_types(data=data) if file is None else get_untrusted_types(file=os.fspath(file))
+    untrusted = needed("skops.io", "Files of skops need skops", "skops").get_untrusted_types
+    asked: list[str] = untrusted(data=data) if file is None else untrusted(file=os.fspath(file))
     return [name for name in asked if name in ours]
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import not_installed
 from infinitask._base.validation import number, numbers
 from infinitask.estimators import InfiniteQuantileRegressor
-from infinitask.integrations._extras import not_installed
 from infinitask.predictive import QuantileDistribution
 
 try:

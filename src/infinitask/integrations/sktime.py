@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import not_installed
 from infinitask._base.validation import count
-from infinitask.integrations._extras import not_installed
 from infinitask.integrations._series import Window, blocks_of_time, tuned_fit
 from infinitask.predictive import QuantileDistribution
 

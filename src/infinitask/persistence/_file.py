@@ -9,7 +9,6 @@ import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import scipy
 import sklearn
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import needed
 from infinitask.persistence import _upgrades
 from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._entries import Reader, Writer
@@ -74,9 +74,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool(np.all(again.predict(X, quantiles=[0.1, 0.9]) == model.predict(X, quantiles=[0.1, 0.9])))
     True
     """
-    _safetensors()
-    from safetensors.numpy import save as serialized
-
+    serialized = _safetensors("safetensors.numpy").save
     place = _path(path, "save(model, path)").resolve()
     if not place.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
@@ -151,7 +149,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ValueError
         Where the file is damaged, was not written by :func:`save`, names what it may not, or is of a newer format.
     """
-    _safetensors()
+    _safetensors("safetensors")
     place = _path(path, "load(path)")
     if not place.is_file():
         raise FileNotFoundError(f"There is no file {os.fspath(place)!r}; give one that infinitask.save has written.")
@@ -178,9 +176,7 @@ def checksum(table: str, arrays: dict[str, HostArray]) -> str:
 
 
 def _read(place: Path) -> Any:
-    from safetensors import safe_open
-
-    with safe_open(place, framework="np") as file:
+    with _safetensors("safetensors").safe_open(place, framework="np") as file:
         header = file.metadata() or {}
         if header.get("format") != FORMAT:
             raise ValueError("its header does not say that it holds a model of infinitask")
@@ -253,9 +249,5 @@ def _path(path: Any, call: str) -> Path:
     return Path(path)
 
 
-def _safetensors() -> None:
-    if find_spec("safetensors") is None:
-        raise ImportError(
-            "Models are saved in the format of safetensors, which is not installed; install the extra with "
-            "`pip install infinitask[save]`."
-        )
+def _safetensors(module: str) -> Any:
+    return needed(module, "Models are saved in the format of safetensors", "save")

@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, Self, final
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import needed
 
 LINE_STYLES = ("-", "--", "-.", ":")
 """Curves differ by style as well as by colour, for print and for readers who do not see all colours."""
@@ -322,14 +322,7 @@ class Display:
 
 
 def _matplotlib(module: str) -> Any:
-    """A module of matplotlib, or an error that names the extra."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            "Plots are drawn with matplotlib, which is not installed; install it with the extra: "
-            'pip install "infinitask[plot]".'
-        ) from error
+    return needed(module, "Plots are drawn with matplotlib", "plot")
 
 
 def _first_axes(given: Any) -> Any:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
+from infinitask._base.extras import needed
 from infinitask._base.validation import (
     CONSTRAINTS,
     Constraint,
@@ -147,7 +148,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         sample_weight : array (n,) or None
             Weights of the fits; scores are not weighted.
         """
-        optuna = _optuna()
+        optuna = needed("optuna", "OptunaSearch needs Optuna", "tune")
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
         self._check_settings()
@@ -315,16 +316,6 @@ def _score_of_fit(model: Any, seen: dict[str, Any], X: Any, y: Any, *, scoring: 
 def _values(study: Any) -> list[float]:
     """The scores of the trials that did not fail."""
     return [trial.value for trial in study.get_trials(deepcopy=False) if trial.value is not None]
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise ImportError(
-            'OptunaSearch needs Optuna, which is not installed; install the extra: pip install "infinitask[tune]".'
-        ) from error
-    return optuna
 
 
 def _distribution(optuna: Any, name: str, given: Any, default: Any = None) -> Any:

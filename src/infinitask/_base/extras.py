@@ -1,0 +1,19 @@
+"""Libraries that come with an extra: each is imported where it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def needed(module: str, what: str, extra: str) -> Any:
+    """A module of a library that an extra installs; ``what`` says in the error what needs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise not_installed(what, extra) from error
+
+
+def not_installed(what: str, extra: str) -> ImportError:
+    """The error that says what needs which library, and which extra installs it."""
+    return ImportError(f"{what}, which is not installed; install the extra with `pip install infinitask[{extra}]`.")
