@@ -40,7 +40,6 @@ from infinitask import (
     QOneClassSVM,
     make_pipeline,
 )
-from infinitask.integrations.onnx import to_onnx
 from infinitask.kernels import (
     RBF,
     Additive,
@@ -73,6 +72,8 @@ from tests.support.every_model import fitted as public_model
 
 onnxruntime = pytest.importorskip("onnxruntime")
 onnx = pytest.importorskip("onnx")
+
+from infinitask.integrations.onnx import to_onnx  # noqa: E402
 
 AGREEMENT = 1e-6
 ROWS, TASKS = 25, 40  # a thousand pairs

@@ -10,6 +10,13 @@ a shift of decisions, calibrated levels or curves put in order, is in the graph 
 * :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.
 """
 
+from infinitask.integrations._extras import not_installed
+
+try:
+    import onnx  # noqa: F401 - the modules below need it
+except ImportError as error:
+    raise not_installed("infinitask.integrations.onnx writes graphs of ONNX", "onnx") from error
+
 from ._export import to_onnx
 
 __all__ = ["to_onnx"]

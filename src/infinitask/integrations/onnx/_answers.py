@@ -55,14 +55,12 @@ def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     if hasattr(model, "training_rows_"):
         X = X.take(model.training_rows_, axis=1)
     theta = _allowed(model, theta, asked)
-    write = _WRITE[asked.method]
+    if isinstance(model, OutlierMixin):
+        values = _level_sets(model, X, theta)
+    else:
+        values = (_shifted if isinstance(model, (Bare, ClassifierMixin)) else _regressions)(model, X, theta)
     # sorting and clipping may lose a NaN on the way
-    return write(model, X, theta) + _unknown(X, theta)
-
-
-def _unknown(X: Tensor, theta: Tensor) -> Tensor:
-    """NaN in the rows and columns of inputs and tasks that hold one, else 0: (n, q)."""
-    return (X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0)
+    return values + ((X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0))
 
 
 def _allowed(model: Any, theta: Tensor, asked: Question) -> Tensor:
@@ -141,29 +139,15 @@ def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) ->
     return Q(inside) + spread.at_least(float(levels.least_spread)) * excess.T
 
 
-def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    if isinstance(model, OutlierMixin):
-        return _level_sets(model, X, theta)
-    values = _plain(model.field_, X, theta)
-    return values + _shift(model, theta) if hasattr(model, "shift_") else values
-
-
-_WRITE: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {
-    "predict": _regressions,
-    "decision_function": _decisions,
-    "field_": lambda model, X, theta: _plain(model.field_, X, theta),
-}
-
-
-def _shift(model: Any, theta: Tensor) -> Tensor:
-    """What was added to decisions after the fit, as a row (1, q)."""
-    return piecewise_linear(theta, [(model.shift_.levels, model.shift_.values)]).T
+def _shifted(model: Any, X: Tensor, theta: Tensor, sign: float = 1.0) -> Tensor:
+    """h with the shift of decisions that was calibrated, if there is one."""
+    values, shift = _plain(model.field_, X, theta), getattr(model, "shift_", None)
+    return values if shift is None else values + piecewise_linear(theta, [(shift.levels, sign * shift.values)]).T
 
 
 def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     if not model.recipe_.task.order.rearranged:
-        values = _plain(model.field_, X, theta)
-        return values - _shift(model, theta) if hasattr(model, "shift_") else values
+        return _shifted(model, X, theta, sign=-1.0)  # of a threshold
     levels = model._curve_levels()
     curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._learnt().shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from onnx import helper
+from onnx.checker import check_model
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
@@ -78,10 +79,8 @@ def to_onnx(
     >>> bool(np.allclose(h, model.predict(X, levels), atol=1e-6))
     True
     """
-    onnx, helper = _library("onnx"), _library("onnx.helper")
     choice("dtype", dtype, ("float64", "float32"))
-    if flag("check", check):
-        _library("onnxruntime")
+    flag("check", check)
     if not isinstance(model, Field):
         check_is_fitted(model)
     place, opened = _place(path), Opened.of(model)
@@ -95,7 +94,7 @@ def to_onnx(
     graph, coordinates = Graph(double=dtype == "float64"), int(opened.innermost._support[0].size)
     X, theta = (Tensor(graph, name).real() for name in ("X", "theta"))
     h = _predictions(opened, X, theta if coordinates > 1 else theta.with_axis(1))
-    graph.renamed(h.cast(dtype), "h")
+    graph.nodes.append(helper.make_node("Identity", [h.cast(dtype).name], ["h"], name="h"))
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shapes = {"X": ["n", opened.columns], "theta": ["q", coordinates] if coordinates > 1 else ["q"], "h": ["n", "q"]}
     *inputs, output = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
@@ -105,7 +104,7 @@ def to_onnx(
         body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="infinitask"
     )
     _describe(written, opened, asked, getattr(model, "feature_names_in_", None))
-    onnx.checker.check_model(written, full_check=True)
+    check_model(written, full_check=True)
     if check:
         _compare(written, opened, asked, dtype)
     if place is not None:
@@ -123,16 +122,6 @@ def _place(path: Any) -> Path | None:
     if not place.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to write to; make it first.")
     return place
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"Models are written as graphs of ONNX, which needs {name.partition('.')[0]}; install the extra with "
-            "`pip install infinitask[onnx]`. to_onnx(..., check=False) needs no onnxruntime."
-        ) from error
 
 
 # ------------------------------------------------------------------------------------------------------- the graph
@@ -170,16 +159,19 @@ def _describe(written: Any, opened: Opened, asked: Question, names: Any) -> None
             known[name] = json.dumps([str(label) for label in labels])
     written.producer_version = __version__
     written.doc_string = f"h = {call} of {cls}: rows of X by tasks theta. NaN: an input or task is not known."
-    for name, value in known.items():
-        entry = written.metadata_props.add()
-        entry.key, entry.value = name, value
+    helper.set_model_props(written, known)
 
 
 # -------------------------------------------------------------------------------------------------- the comparison
 def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
     """Run the graph and compare it with Python; an error where they differ by more than Python does from itself."""
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            "The graph is compared with Python by onnxruntime, which is not installed; install the extra with "
+            "`pip install infinitask[onnx]`, or write the graph without a comparison, to_onnx(..., check=False)."
+        ) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(written.SerializeToString(), options, providers=["CPUExecutionProvider"])

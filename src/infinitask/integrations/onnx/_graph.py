@@ -9,6 +9,7 @@ from operator import add
 from typing import Any, final
 
 import numpy as np
+from onnx import helper, numpy_helper
 
 from infinitask._base.arrays import HostArray
 
@@ -16,12 +17,8 @@ OPSET = 17
 """Of the standard operators: all runtimes since 2022 have it."""
 
 
-def _function(name: str) -> Callable[[Tensor], Tensor]:
-    return lambda x: x.graph(name, x)
-
-
-def _operator(name: str) -> Callable[[Tensor, Any], Tensor]:
-    return lambda left, right: left.graph(name, left, right)
+def _operator(name: str) -> Callable[..., Tensor]:
+    return lambda *inputs: inputs[0].graph(name, *inputs)
 
 
 def _reflected(name: str) -> Callable[[Tensor, Any], Tensor]:
@@ -49,12 +46,13 @@ class Tensor:
     __radd__ = _reflected("Add")
     __rsub__ = _reflected("Sub")
     __rmul__ = _reflected("Mul")
-    __neg__ = _function("Neg")
-    abs = _function("Abs")
-    exp = _function("Exp")
-    sqrt = _function("Sqrt")
+    __neg__ = _operator("Neg")
+    abs = _operator("Abs")
+    exp = _operator("Exp")
+    sqrt = _operator("Sqrt")
     at_least = _operator("Max")
     at_most = _operator("Min")
+    where = _operator("Where")  # condition.where(yes, no)
 
     @property
     def T(self) -> Tensor:
@@ -73,23 +71,13 @@ class Tensor:
         """With an axis of length 1 there."""
         return self.graph("Unsqueeze", self, np.array([axis]))
 
-    def where(self, yes: Any, no: Any) -> Tensor:
-        """``yes`` where it is true, else ``no``."""
-        return self.graph("Where", self, yes, no)
-
     def cast(self, dtype: Any) -> Tensor:
         """In another type of numbers."""
-        from onnx import helper
-
         return self.graph("Cast", self, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def real(self) -> Tensor:
         """Truth values or whole numbers in double precision."""
         return self.cast(np.float64)
-
-    def count(self, axis: int) -> Tensor:
-        """How many are true along an axis: whole numbers."""
-        return self.cast(np.int64).sum(axis)
 
 
 @final
@@ -107,54 +95,33 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[Any, Tensor] = {}
-        self._names = 0
 
     def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> Tensor:
         """What an operator makes of its inputs: its first output."""
-        from onnx import helper
-
         names = [self.constant(value).name for value in inputs]
         key = operator, tuple(names), repr(sorted(attributes.items()))
         if key not in self._known:
-            found = Tensor(self, self._name(operator))
+            found = self._known[key] = Tensor(self, f"{operator}_{len(self._known)}")
             # TopK has a second output, which nobody asks for
             outputs = [found.name, f"{found.name}_places"] if operator == "TopK" else [found.name]
             self.nodes.append(helper.make_node(operator, names, outputs, name=found.name, **attributes))
-            self._known[key] = found
         return self._known[key]
 
     def constant(self, value: Any) -> Tensor:
         """A tensor as it is; numbers as a constant, whole ones in an array as indices, others in double precision."""
-        from onnx import numpy_helper
-
         if isinstance(value, Tensor):
             return value
         array: HostArray = np.asarray(value)
-        if array.dtype.kind not in "ib" or array.ndim == 0:
-            array = array.astype(np.float64)
-        elif array.dtype.kind == "i":
-            array = array.astype(np.int64)
-        array = np.asarray(array, order="C")  # ascontiguousarray would add an axis to a number
+        array = array.astype(np.int64 if array.ndim > 0 and array.dtype.kind == "i" else np.float64, order="C")
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self._known:
-            found = Tensor(self, self._name("constant"))
+            found = self._known[key] = Tensor(self, f"constant_{len(self._known)}")
             self.constants.append(numpy_helper.from_array(array, found.name))
-            self._known[key] = found
         return self._known[key]
 
     def joined(self, parts: list[Tensor], axis: int) -> Tensor:
         """Tensors one after the other along an axis."""
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=axis)
-
-    def renamed(self, value: Tensor, name: str) -> None:
-        """Give a value the name of an output."""
-        from onnx import helper
-
-        self.nodes.append(helper.make_node("Identity", [value.name], [name], name=name))
-
-    def _name(self, kind: str) -> str:
-        self._names += 1
-        return f"{kind}_{self._names}"
 
 
 def total(parts: Iterable[Tensor]) -> Tensor:
@@ -168,7 +135,7 @@ def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tens
     Beyond the ends the share is less than 0 or more than 1.
     """
     last = levels.size - 1
-    after = (theta.graph.constant(levels[None, :]) < theta).count(axis=1)
+    after = (theta.graph.constant(levels[None, :]) < theta).cast(np.int64).sum(axis=1)
     after = after.at_least(np.array([1])).at_most(np.array([last]))
     before = after - np.array([1])
     start = theta.graph.constant(levels).take(before, axis=0)
