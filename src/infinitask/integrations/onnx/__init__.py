@@ -10,13 +10,10 @@ a shift of decisions, calibrated levels or curves put in order, is in the graph 
 * :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.
 """
 
-from infinitask.integrations._extras import not_installed
+from infinitask._base.extras import needed
 
-try:
-    import onnx  # noqa: F401 - the modules below need it
-except ImportError as error:
-    raise not_installed("infinitask.integrations.onnx writes graphs of ONNX", "onnx") from error
+needed("onnx", "infinitask.integrations.onnx writes graphs of ONNX", "onnx")
 
-from ._export import to_onnx
+from ._export import to_onnx  # noqa: E402 - its modules import onnx
 
 __all__ = ["to_onnx"]

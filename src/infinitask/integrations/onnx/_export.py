@@ -14,6 +14,7 @@ from onnx.checker import check_model
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.extras import needed
 from infinitask._base.validation import choice, flag
 from infinitask.estimators import CrossConformal
 from infinitask.field import Field
@@ -165,13 +166,8 @@ def _describe(written: Any, opened: Opened, asked: Question, names: Any) -> None
 # -------------------------------------------------------------------------------------------------- the comparison
 def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
     """Run the graph and compare it with Python; an error where they differ by more than Python does from itself."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ImportError(
-            "The graph is compared with Python by onnxruntime, which is not installed; install the extra with "
-            "`pip install infinitask[onnx]`, or write the graph without a comparison, to_onnx(..., check=False)."
-        ) from error
+    runs = "to_onnx(..., check=False) runs nothing; otherwise the graph is run by onnxruntime"
+    onnxruntime = needed("onnxruntime", runs, "onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(written.SerializeToString(), options, providers=["CPUExecutionProvider"])
