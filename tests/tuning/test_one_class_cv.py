@@ -117,7 +117,7 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VolumeComparison, "entrant", entrant)
-        found = race.walk(0, [(f"Gaussian, {factor:g}", RBF(gamma=factor)) for factor in FACTORS], {}).values()
+        found = race.walk([(f"Gaussian, {factor:g}", RBF(gamma=factor)) for factor in FACTORS], {}).values()
     assert min(found, key=lambda e: e.area).kernel.gamma == FACTORS[best]
     assert len(looked) == len(set(looked)) <= len(FACTORS)
     if 0 < best < len(FACTORS) - 1:

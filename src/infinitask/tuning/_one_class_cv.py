@@ -20,7 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
 from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
-from infinitask.calibration._folds import Folds, Splits, check_weights, solved_one_by_one, splits_of
+from infinitask.calibration._folds import Folds, check_weights, solved_one_by_one, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.estimators import InfiniteOneClassSVM
@@ -60,19 +60,13 @@ def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Famil
     if given is not None:
         return [[(name, kernel.resolve(X))] for name, kernel in given.items()]
     return [
-        [(f"{name}, {factor:g}", _narrower(kernel, factor)) for factor in FACTORS]
+        [(f"{name}, {f:g}", clone(kernel).set_params(kernel__gamma=f * kernel.kernel.gamma)) for f in FACTORS]
         for name, kernel in candidates(X).items()
         if kernel.stationary or not stationary_only
     ]
 
 
-def _narrower(kernel: InputKernel, factor: float) -> InputKernel:
-    copy: Any = clone(kernel)
-    copy.set_params(kernel__gamma=factor * copy.kernel.gamma)
-    return copy  # type: ignore[no-any-return]
-
-
-def candidates(X: HostArray) -> dict[str, InputKernel]:
+def candidates(X: HostArray) -> dict[str, Any]:
     """Kernels with the γ of the median rule for some rows; the first one is that of the defaults.
 
     Examples
@@ -129,30 +123,24 @@ class VolumeComparison:
     ----------
     recipe : Recipe
         Of a fit that is compared.
-    X : ndarray (n, d)
-    weight : ndarray (n,)
-        Positive, summing to one.
-    splits : list of (train, test)
+    data : Data
+    folds : Folds
     reference : ndarray (m, d)
         Points by which volumes are measured.
     levels : ndarray (q,)
         Fractions at which they are.
     verbose : int
-    keeps_best : bool
-        Whether an interrupt ends the comparison with the kernels tried so far.
     """
 
     recipe: Recipe
-    X: HostArray
-    weight: HostArray
-    splits: Splits
+    data: Data
+    folds: Folds
     reference: HostArray
     levels: HostArray
     verbose: int = 0
-    keeps_best: bool = False
 
     @classmethod
-    def of(cls, rows: Prepared, cv: Any, rng: Any, verbose: int, keeps_best: bool) -> VolumeComparison:
+    def of(cls, rows: Prepared, cv: Any, rng: Any) -> VolumeComparison:
         """The comparison for the rows of a fit, with folds as scikit-learn's ``cv`` names them."""
         recipe, X, _, weight, *_ = rows
         merged = Data.canonical(X, None, weight)
@@ -179,41 +167,39 @@ class VolumeComparison:
             rank=None if recipe.rank == "auto" else recipe.rank,
             certify=None,
         )
-        generator = np.random.default_rng(rng.randint(2**31 - 1))
-        reference = reference_points(merged.X, generator)
-        return cls(
-            quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.task.measure), verbose, keeps_best
-        )
+        reference = reference_points(merged.X, np.random.default_rng(rng.randint(2**31 - 1)))
+        data, held_out = Data(X, None, weight / np.sum(weight)), Folds.of_splits(splits, weight.size)
+        return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose)
 
-    def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
+    def compare(self, kinds: Sequence[Family], n_jobs: int | None, *, keeps_best: bool) -> list[Entrant]:
         """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
-        found: dict[tuple[int, int], Entrant] = {}
+        found: dict[str, Entrant] = {}
         if n_jobs not in (None, 1):
-            for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(f, family, {}) for f, family in enumerate(kinds)):
+            for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(family, {}) for family in kinds):
                 found |= part
         try:
-            for f, family in enumerate(kinds if not found else ()):
-                self.walk(f, family, found)
+            for family in kinds if not found else ():
+                self.walk(family, found)
         except KeyboardInterrupt:
-            if not (self.keeps_best and found):
+            if not (keeps_best and found):
                 raise
             tell(CutShort("interrupted: the best so far is taken"))
-        return [found[place] for place in sorted(found)]
+        return [found[name] for family in kinds for name, _ in family if name in found]
 
-    def walk(self, f: int, family: Family, found: dict[tuple[int, int], Entrant]) -> dict[tuple[int, int], Entrant]:
-        """Add the members of family f that were compared, each under (f, its place in the family).
+    def walk(self, family: Family, found: dict[str, Entrant]) -> dict[str, Entrant]:
+        """Add the members of a family that were compared, by their names.
 
         The search goes from the width in the middle in both directions, while the volume falls.
         """
 
         def at(k: int) -> float:
-            if (f, k) not in found:
-                name, kernel = family[k]
+            name, kernel = family[k]
+            if name not in found:
                 count = len(found) + 1
                 tell(Trying(count, None, name))
-                found[f, k] = self.entrant(name, kernel)
-                tell(Tried(count, None, name, found[f, k].area, min(entrant.area for entrant in found.values())))
-            return found[f, k].area
+                found[name] = self.entrant(name, kernel)
+                tell(Tried(count, None, name, found[name].area, min(entrant.area for entrant in found.values())))
+            return found[name].area
 
         best = len(family) // 2
         for step in (1, -1):
@@ -224,10 +210,9 @@ class VolumeComparison:
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
-        data, levels = Data(self.X, None, self.weight), self.levels[:, None]
-        recipe = resolved(replace(self.recipe, kernel=kernel), data)
-        problem = pose(recipe, data, np.random.default_rng(0))
-        folds = Folds.of_splits(self.splits, self.weight.size)
+        folds, levels = self.folds, self.levels[:, None]
+        recipe = resolved(replace(self.recipe, kernel=kernel), self.data)
+        problem = pose(recipe, self.data, np.random.default_rng(0))
         fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
         fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
         # h without t: fits to other rows have other thresholds
@@ -358,13 +343,12 @@ solver, tol, max_iter, device
         """
         with reported(self, X, y, sample_weight, tuning=True):
             given, rows = self._begin(X, None, sample_weight)
-            rng = check_random_state(self.random_state)
-            comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
+            comparison = VolumeComparison.of(rows, self.cv, check_random_state(self.random_state))
             X = Data.canonical(rows.X, None, rows.weight).X
             kinds = families(self.kernels, X, stationary_only=only_stationary(rows.recipe))
             with one_blas_thread():
-                entrants = comparison.compare(kinds, self.n_jobs)
-            areas = np.array([entrant.area for entrant in entrants])
+                entrants = comparison.compare(kinds, self.n_jobs, keeps_best=self.on_interrupt == "best")
+            areas = [entrant.area for entrant in entrants]
             best = int(np.argmin(areas))
             tell(Chosen(entrants[best].name))
             self.kernel_ = entrants[best].kernel
@@ -374,7 +358,7 @@ solver, tol, max_iter, device
                 "kernels": [entrant.name for entrant in entrants],
                 "levels": comparison.levels,
                 "volumes": np.array([entrant.volumes for entrant in entrants]),
-                "areas": areas,
+                "areas": np.array(areas),
                 "best": best,
             }
             self.best_estimator_ = chosen
