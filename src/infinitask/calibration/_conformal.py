@@ -91,23 +91,10 @@ class ConformalCalibration:
         float, or ndarray (k,) for several coverages
         """
         asked, single = coverages(coverage)
-        found = [self._radius(float(each)) for each in asked]
-        return found[0] if single else np.array(found)
-
-    def _radius(self, coverage: float) -> float:
         n = self.scores.size
-        # 0.55 · 100 is slightly above 55 in floating point, and must not become the 56th
-        k = math.ceil((n + 1) * coverage * (1.0 - 1e-12))
-        if k > n:
-            needed = math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
-            warnings.warn(
-                f"coverage={coverage:g} needs at least {needed} calibration points and {n} were given; the interval is "
-                f"infinite. Calibrate with more points, or ask for at most {n / (n + 1):.4g}.",
-                UserWarning,
-                stacklevel=4,
-            )
-            return math.inf
-        return float(self.scores[k - 1])
+        ranks = np.array([outer_rank(float(each), n, rows="calibration points") for each in asked])
+        found = np.append(self.scores, math.inf)[n - ranks]
+        return float(found[0]) if single else found
 
     def interval(self, curves: Rearrangement, radius: Any) -> HostArray:
         """[Q(½ − radius), Q(½ + radius)] of new rows, rounded outwards: (n, 2), or (n, k, 2) for k radii.
@@ -125,6 +112,24 @@ class ConformalCalibration:
         ends += side * OUTWARD_ROUNDING * (np.abs(ends) + slope[:, None])
         ends[:, np.isinf(radii)] = side * math.inf
         return np.asarray(ends if np.ndim(radius) else ends[:, 0])
+
+
+def outer_rank(coverage: float, n: int, *, rows: str = "") -> int:
+    """c = n + 1 − ⌈(n + 1)·coverage⌉: of n scores, the c-th largest is the radius.
+
+    Where n are too few it is 0, and the interval is infinite, with a warning that asks for more ``rows``.
+    """
+    # 0.55 · 100 is slightly above 55 in floating point, and must not become the 56th
+    rank = n + 1 - math.ceil((n + 1) * coverage * (1.0 - 1e-12))
+    if rank == 0 and rows:
+        needed = math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
+        warnings.warn(
+            f"coverage={coverage:g} needs at least {needed} {rows} and {n} were given; the interval is infinite. Give "
+            f"more {rows}, or ask for at most {n / (n + 1):.4g}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return rank
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -12,7 +11,7 @@ import numpy as np
 
 from infinitask._base.arrays import IN_MEMORY, HostArray
 from infinitask._base.validation import coverages
-from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._conformal import ConformalCalibration, outer_rank
 from infinitask.calibration._rearrangement import Rearrangement
 
 
@@ -69,7 +68,7 @@ class CrossCalibration:
         """
         asked, single = coverages(coverage)
         n, K = self.size, len(self.folds)
-        rank = np.array([self._rank(float(each)) for each in asked])
+        rank = np.array([outer_rank(float(each), n) for each in asked])
         # y is missed if at most c − 1 of n intervals hold it: then the mean of the p-values of the folds, weighted by
         # their sizes plus one, is at most (K + c − 1)/(n + K)
         missed = 2.0 * (K + rank - 1.0) / (n + K)
@@ -90,7 +89,7 @@ class CrossCalibration:
         asked, single = coverages(coverage)
         if len(curves) != len(self.folds):
             raise ValueError(f"curves of {len(curves)} fits were given for {len(self.folds)} folds; give one for each.")
-        ranks = [self._rank(float(each), warn=True) for each in asked]
+        ranks = np.array([outer_rank(float(each), self.size, rows="rows") for each in asked])
         n_new = curves[0].values.shape[0]
         found = np.empty((n_new, asked.size, 2))
         step = max(1, IN_MEMORY // self.size)
@@ -101,28 +100,13 @@ class CrossCalibration:
             found[rows] = _outer(np.concatenate(ends, axis=1), ranks)
         return found[:, 0] if single else found
 
-    def _rank(self, coverage: float, *, warn: bool = False) -> int:
-        """c; 0 where the rows are too few and the interval is infinite."""
-        # 0.1 · 110 may be slightly below 11 in floating point, and must not become 10
-        rank = math.floor((1.0 - coverage) * (self.size + 1) * (1.0 + 1e-12))
-        if rank == 0 and warn:
-            needed = math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
-            warnings.warn(
-                f"coverage={coverage:g} needs at least {needed} rows and {self.size} were given; the interval is "
-                f"infinite. Fit with more rows, or ask for at most {self.size / (self.size + 1):.4g}.",
-                UserWarning,
-                stacklevel=4,
-            )
-        return rank
 
-
-def _outer(ends: HostArray, ranks: Sequence[int]) -> HostArray:
+def _outer(ends: HostArray, ranks: HostArray) -> HostArray:
     """From the c-th smallest lower end to the c-th largest upper one, for each rank c: (n, N, 2) → (n, k, 2)."""
-    kept = [rank for rank in ranks if rank > 0]
-    found = np.tile([-math.inf, math.inf], (ends.shape[0], len(ranks), 1))
-    if kept:
-        at = np.array(kept) - 1
+    found = np.tile([-math.inf, math.inf], (ends.shape[0], ranks.size, 1))
+    at = ranks[ranks > 0] - 1
+    if at.size:
         low = np.partition(ends[:, :, 0], at, axis=1)[:, at]
         high = -np.partition(-ends[:, :, 1], at, axis=1)[:, at]
-        found[:, np.array(ranks) > 0] = np.stack([low, high], axis=2)
+        found[:, ranks > 0] = np.stack([low, high], axis=2)
     return found

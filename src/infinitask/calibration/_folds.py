@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
@@ -216,30 +216,28 @@ class JointFits:
     ----------
     problem : Problem
         Of all rows; those of weight 0 are predicted only.
-    splitting : Splitting
     folds : Folds
+    splitting : Splitting
+        Eigenvectors of rows and columns.
+    leading : Splitting or None
+        Those in which the solutions are written.
+    state : State or None
+        The solutions; None before the first λ.
     """
 
     problem: Problem
-    splitting: Splitting
     folds: Folds
+    splitting: Splitting
+    leading: Splitting | None = None
+    state: State | None = None
 
     @classmethod
     def of(cls, problem: Problem, folds: Folds, *, single: bool) -> Self:
         """Diagonalise rows and columns of a problem; ``single``: iterate in single precision."""
-        return cls(problem, Splitting.of(problem.objective, single=single), folds)
+        return cls(problem, folds, Splitting.of(problem.objective, single=single))
 
-    def solved(
-        self,
-        alpha: float,
-        tol: float,
-        max_iter: int = 400,
-        *,
-        start: State | None = None,
-        floor: float = 0.0,
-        every: int = 10,
-    ) -> JointSolution:
-        """The fits with one λ.
+    def solved(self, alpha: float, tol: float, max_iter: int = 400, *, floor: float = 0.0, every: int = 10) -> Self:
+        """The fits with one λ, which start where those with another ended.
 
         Parameters
         ----------
@@ -247,38 +245,29 @@ class JointFits:
         tol : float
             Their duality gap.
         max_iter : int
-        start : State or None
-            The end of the fits with another λ.
         floor : float
             If an objective is smaller, its gap is relative to this.
         every : int
             Iterations between two looks at the gaps.
         """
-        splitting = self.splitting.leading(alpha)
-        live = self.folds.seen > 0.0
-        state = iterate(splitting, alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor)
-        return JointSolution(self, splitting, state)
-
-
-class JointSolution(NamedTuple):
-    """How joint fits ended."""
-
-    fits: JointFits
-    splitting: Splitting
-    """The eigenvectors in which the solutions are written."""
-    state: State
+        leading, live = self.splitting.leading(alpha), self.folds.seen > 0.0
+        options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "every": every, "floor": floor}
+        return replace(self, leading=leading, state=iterate(leading, alpha, live=live, start=self.state, **options))
 
     def fields(self) -> list[Field]:
         """h of each fit."""
-        problem, count = self.fits.problem, self.fits.folds.count
-        return [problem.field(self.splitting.coefficients(self.state, b).ravel()) for b in range(count)]
+        assert self.leading is not None
+        assert self.state is not None
+        found = (self.leading.coefficients(self.state, b) for b in range(self.folds.count))
+        return [self.problem.field(coef.ravel()) for coef in found]
 
     def values(self, levels: HostArray) -> HostArray:
         """h at levels (q,), each held-out row by the fit that has not seen it: (k, q)."""
-        folds = self.fits.folds
-        cols = to_host(self.fits.problem.psi.map(levels)) @ to_host(self.splitting.columns.W)
-        values = np.empty((folds.rows.size, levels.size))
+        assert self.leading is not None
+        assert self.state is not None
+        folds, values = self.folds, np.empty((self.folds.rows.size, levels.size))
+        cols = to_host(self.problem.psi.map(levels)) @ to_host(self.leading.columns.W)
         for b in range(folds.count):
-            rows = take(self.splitting.rows, folds.rows[folds.fold == b], 0)
+            rows = take(self.leading.rows, folds.rows[folds.fold == b], 0)
             values[folds.fold == b] = to_host(rows @ self.state.coef[:, b, :]) @ cols.T
         return values

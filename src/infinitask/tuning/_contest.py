@@ -294,14 +294,13 @@ class QuickFits:
             unseen = ~half[folds.rows] if kind.learns else half[folds.rows]
             kernel = kind.on(np.flatnonzero(half[counted]))
             self._fits.append((unseen, contest.joint_fits(quick, kernel, folds.only(unseen), finest)))
-        self._states: list[Any] = [None] * len(self._fits)
 
     def values(self, alpha: float) -> list[HostArray]:
         """h at the levels of the contest and the held-out rows of each fold, (n_test, q) each."""
         found = np.empty((self._folds.rows.size, self.contest.levels.size))
         for k, (unseen, fits) in enumerate(self._fits):
-            solved = fits.solved(alpha, QUICK.gap, QUICK.max_iter, start=self._states[k], floor=QUICK.floor)
-            self._states[k], found[unseen] = solved.state, solved.values(self.contest.levels)
+            solved = fits.solved(alpha, QUICK.gap, QUICK.max_iter, floor=QUICK.floor)
+            self._fits[k], found[unseen] = (unseen, solved), solved.values(self.contest.levels)
         return self._folds.split(found)
 
 

@@ -140,30 +140,30 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
     fifth = n // 5
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
-    lambdas, kind = choice.results["alphas"] * contest.units.spread, Kind.fixed(choice.kernel)
-    begin = nearest(lambdas, choice.alpha * contest.units.spread * (fewer / n) ** RIDGE_RATE)
-    ignoring, best, columns = contest.ignoring(), None, []
+    unit, kind = contest.units.spread, Kind.fixed(choice.kernel)
+    lambdas = choice.results["alphas"] * unit
+    begin = nearest(lambdas, choice.alpha * unit * (fewer / n) ** RIDGE_RATE)
+    ignoring, best, lowest, columns = contest.ignoring(), choice._replace(kind=kind), np.inf, list[HostArray]()
     with one_blas_thread():
         for rank in RANKS:
             with_landmarks = replace(contest, landmarks=rank)
             try:
-                column = path_of(with_landmarks, kind, lambdas, begin, ignoring)[:, 0]
+                column = path_of(with_landmarks, kind, lambdas, begin, ignoring)[:, 0] * unit
             except KeyboardInterrupt:
-                if not contest.keeps_best or best is None:
+                if not (contest.keeps_best and columns):
                     raise
                 contest.progress.say("interrupted: the best so far is taken", CutShort)
                 break
+            columns.append(column)
             i = int(np.argmin(column))
-            columns.append(column * contest.units.spread)
-            loss, alpha = column[i] * contest.units.spread, float(lambdas[i] / contest.units.spread)
-            contest.progress.say(f"{n} rows, {rank} features: loss {loss:.4g} at λ = {alpha:.2g}")
-            if best is not None and column[i] > best[0] / SLIGHTLY_WORSE:
+            alpha = float(lambdas[i] / unit)
+            contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
+            if column[i] > lowest / SLIGHTLY_WORSE:
                 break
-            best, begin = (column[i], i, alpha, with_landmarks), i
-    assert best is not None
-    _, i, alpha, with_landmarks = best
-    results = choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], i)}
-    return Selection(choice.kernel, kind, alpha, results, with_landmarks)
+            lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
+    return best._replace(
+        results=choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], begin)}
+    )
 
 
 def _entrants(contest: Contest, kernels: Any) -> tuple[list[Candidate], bool]:
@@ -201,15 +201,18 @@ def _raced(
     A path over ``given`` λ begins where it ignores the features, which says nothing about a kernel, and does not end
     where neighbours are alike. With ``heats`` and enough rows, all kernels race with some of them first.
     """
-    begins = [0 if given else nearest(lambdas, entrant.ridge) for entrant in entrants]
-    heat, others = _heat(contest) if heats and len(entrants) > FINALISTS else (None, None)
-    if heat is None or others is None:
+    assert contest.rows.y is not None
+    counted, begins = contest.counted, [0 if given else nearest(lambdas, entrant.ridge) for entrant in entrants]
+    rows, others = ranking_rows(contest.rows.y[counted])
+    heat = contest.on(counted[rows])
+    lost_folds, worth_it = len(heat.folds) < len(contest.folds), counted.size >= FEW_ROWS and len(entrants) > FINALISTS
+    if not (heats and worth_it) or lost_folds:
         contest.progress.say(f"{len(entrants)} kernels with all rows")
         return Race(_walked(contest, entrants, lambdas, begins, n_jobs, given=given)[0], contest)
-    rate = (heat.targets.size / contest.counted.size) ** RIDGE_RATE  # λ follows the rows
+    rate = (rows.size / counted.size) ** RIDGE_RATE  # λ follows the rows
     # kernels that learn from targets are made from the other rows, as they were for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
-    contest.progress.say(f"{len(entrants)} kernels on {heat.targets.size} rows")
+    contest.progress.say(f"{len(entrants)} kernels on {rows.size} rows")
     first, ended = _walked(heat, known, lambdas, begins, n_jobs)
     if not ended:
         return Race(first, heat, rate)
@@ -219,14 +222,6 @@ def _raced(
     contest.progress.say(f"the best {FINALISTS} with all rows")
     last, _ = _walked(contest, entrants, lambdas, begins, n_jobs, finalists)
     return Race(last, contest) if np.any(np.isfinite(last)) else Race(first, heat, rate)
-
-
-def _heat(contest: Contest) -> tuple[Contest | None, HostArray]:
-    """The contest with the rows of the ranking, if it is worth it, and the positions of the others that count."""
-    assert contest.rows.y is not None
-    rows, others = ranking_rows(contest.rows.y[contest.counted])
-    heat = contest.on(contest.counted[rows])
-    return (heat if contest.counted.size >= FEW_ROWS and len(heat.folds) == len(contest.folds) else None), others
 
 
 def _walked(
