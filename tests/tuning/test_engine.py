@@ -42,6 +42,7 @@ def contest(X: Floats, y: Floats, weight: Floats | None = None, count: int = 4) 
         criterion=Pinball(),
         folds=folds,
         folds_at_once=count,
+        lambdas=LAMBDAS,
         progress=Progress("", 0),
     )
 
@@ -58,7 +59,7 @@ def by_targets(t: Floats) -> Kind:
 
 def compared(X: Floats, y: Floats) -> list[Floats]:
     """What the fits of a comparison predict for the held-out rows of each fold."""
-    return QuickFits(contest(X, y), by_targets(y), float(LAMBDAS[-1])).values(1e-2)
+    return QuickFits(contest(X, y), by_targets(y)).values(1e-2)
 
 
 @pytest.mark.slow
@@ -129,7 +130,7 @@ def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_ignores_the_features_knows_the_frequency_of_the_classes() -> None:
     X, y = np.zeros((40, 1)), np.repeat([1.0, -1.0], [10, 30])
     classes = replace(contest(X, y), criterion=None)
-    for (train, test), loss in zip(classes.folds, classes.ignoring(), strict=True):
+    for (train, test), loss in zip(classes.folds, classes.ignoring, strict=True):
         p = np.mean(y[train] > 0.0)
         assert loss == pytest.approx(-np.mean(np.log(np.where(y[test] > 0.0, p, 1.0 - p))), rel=0.1)
 

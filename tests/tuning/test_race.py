@@ -162,7 +162,7 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
     judging, _ = ranking_rows(y)
     seen: list[set[int]] = []
 
-    def spy(entrants: list[Candidate], listed: bool) -> tuple[list[Candidate], bool]:
+    def spy(entrants: list[Candidate]) -> list[Candidate]:
         def watched(kind: Kind) -> Kind:
             def adapt(given: Floats) -> Any:
                 seen.append(set(given.tolist()))
@@ -170,10 +170,10 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
 
             return Kind(adapt, learns=True)
 
-        return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants], listed
+        return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants]
 
     entrants = _race._entrants
-    monkeypatch.setattr(_race, "_entrants", lambda contest, kernels: spy(*entrants(contest, kernels)))
+    monkeypatch.setattr(_race, "_entrants", lambda contest, kernels: spy(entrants(contest, kernels)))
     monkeypatch.setattr(_race, "FINALISTS", 0)
     InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
     *heat, last = seen  # nobody races with all rows: the last one is the kernel of the choice

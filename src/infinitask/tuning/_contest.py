@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
 from infinitask._base.events import Chosen, CutShort, Stage, Tried, Trying, tell
+from infinitask._base.validation import positive_numbers
 from infinitask.calibration._folds import Folds, JointFits, Splits, check_weights, splits_of
 from infinitask.calibration._levels import Levels
 from infinitask.calibration._log_odds import held_out_log_losses
@@ -35,6 +36,7 @@ from infinitask.tuning._defaults import (
     FARTHEST_TARGET,
     FEW_ROWS,
     FOLDS,
+    LAMBDAS,
     MAX_FEATURES,
     MAX_REPEATS,
     QUICK,
@@ -99,11 +101,17 @@ class Contest:
         Repeated folds one after the other.
     folds_at_once : int
         How many of them make up one cross-validation.
+    lambdas : ndarray (k,)
+        λ in the units of the comparison, falling; the first one ignores the features.
     progress : Progress
+    listed : bool
+        Whether a user listed the λ: they may lie close together.
     landmarks : int or None
         How many of them, sampled at random, features come from; None: features are exact.
     keeps_best : bool
         Whether an interrupt ends the comparison with the best so far.
+    n_jobs : int or None
+        Kernels that are compared in parallel processes; the choice does not depend on it.
     """
 
     rows: Prepared
@@ -112,9 +120,12 @@ class Contest:
     criterion: Loss | None
     folds: Splits
     folds_at_once: int
+    lambdas: HostArray
     progress: Progress
+    listed: bool = False
     landmarks: int | None = None
     keeps_best: bool = False
+    n_jobs: int | None = None
 
     @classmethod
     def of(cls, model: Any, rows: Prepared, criterion: Loss | None) -> Contest:
@@ -126,15 +137,24 @@ class Contest:
             raise ValueError(f"measure={measure!r} was given; a self-tuned model has tasks on the line.")
         atoms = measure.atoms()
         nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
+        units = Units() if criterion is None else Units.of(rows.y[counted], rows.weight[counted], centred=True)
+        lambdas = LAMBDAS
+        if model.alphas is not None:
+            lambdas = np.sort(positive_numbers("alphas", model.alphas))[::-1] * units.spread
+            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
+                lambdas = np.concatenate([LAMBDAS[:1], lambdas])
         return cls(
             rows=rows,
-            units=Units() if criterion is None else Units.of(rows.y[counted], rows.weight[counted], centred=True),
+            units=units,
             levels=np.asarray(nodes[:, 0]),
             criterion=criterion,
             folds=[fold for splits in repeats for fold in splits],
             folds_at_once=len(repeats[0]),
+            lambdas=lambdas,
             progress=Progress(type(model).__name__, model.verbose),
+            listed=model.alphas is not None,
             keeps_best=model.on_interrupt == "best",
+            n_jobs=model.n_jobs,
         )
 
     @cached_property
@@ -185,6 +205,7 @@ class Contest:
         folds = [(train, test) for train, test in pairs if train.size and test.size]
         return replace(self, rows=some, folds=folds, folds_at_once=min(self.folds_at_once, len(folds)))
 
+    @cached_property
     def ignoring(self) -> HostArray:
         """The losses of what ignores the features, (folds,)."""
         weight, found = self.rows.weight, []
@@ -273,11 +294,9 @@ class QuickFits:
     ----------
     contest : Contest
     kind : Kind
-    finest : float
-        The smallest λ.
     """
 
-    def __init__(self, contest: Contest, kind: Kind, finest: float) -> None:
+    def __init__(self, contest: Contest, kind: Kind) -> None:
         self.contest, counted = contest, contest.rows.weight > 0.0
         self._folds = folds = contest.joint_folds(contest.folds)
         quick = replace(
@@ -289,6 +308,7 @@ class QuickFits:
             tol=QUICK.gap,
         )
         self._fits: list[tuple[HostArray, JointFits]] = []
+        finest = float(np.min(contest.lambdas))
         first = np.cumsum(counted) % 2 == 1
         for half in (first, ~first) if kind.learns else (np.full(counted.size, True),):
             unseen = ~half[folds.rows] if kind.learns else half[folds.rows]

@@ -18,7 +18,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
 from infinitask._base.events import Chosen, CutShort
-from infinitask._base.validation import positive_numbers
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.kernels import InputKernel
 from infinitask.tuning._candidates import (
@@ -37,7 +36,6 @@ from infinitask.tuning._defaults import (
     FEW_ROWS,
     FINALISTS,
     KERNELS,
-    LAMBDAS,
     MAX_ROWS,
     RANKS,
     ROWS_PER_KERNEL,
@@ -68,62 +66,53 @@ class Selection(NamedTuple):
         return bool(self.results["best"][1] == 0)
 
 
-def chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None, seed: int) -> Selection:
+def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
     """The kernel and λ for a contest of any size.
 
     Parameters
     ----------
     contest : Contest
     kernels : "auto" or sequence of kernels
-    alphas : array (k,) or None
-        λ in the units of the targets as they were given; None: as many of a list as are needed.
     rule : {"one-se", "best"}
         "one-se": a λ that ignores the features unless the best is better by a standard error, else the largest that is
         about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring the
         features by less than half of one.
-    n_jobs : int or None
-        Kernels that are compared in parallel processes; the choice does not depend on it.
     seed : int
         For the rows that choose the kernel where there are many.
     """
     counted, recipe = contest.counted, replace(contest.rows.recipe, device=None)
     here = replace(contest, rows=contest.rows._replace(recipe=recipe))
-    if counted.size <= MAX_ROWS:
-        return _chosen(here, kernels, alphas, rule, n_jobs)
-    some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
-    fewer = here.on(some)
-    if not fewer.folds:
-        raise ValueError(
-            f"cv was given; of the {MAX_ROWS} rows by which kernels are compared none is left out by its folds. Give "
-            "folds that leave out more rows."
-        )
-    choice = _chosen(fewer, kernels, alphas, rule, n_jobs)
-    if choice.ignores_inputs:
-        return choice
-    return _refined(contest.on(counted), choice, np.searchsorted(counted, some), seed)
-
-
-def _chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> Selection:
-    """The choice by all rows of a contest."""
-    lambdas, given, unit = LAMBDAS, alphas is not None, contest.units.spread
-    if given:
-        lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * unit
-        if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
-            lambdas = np.concatenate([LAMBDAS[:1], lambdas])
     with one_blas_thread():
-        contest.progress.say(f"ranking kernels on {contest.targets.size} rows")
-        entrants, all_compete = _entrants(contest, kernels)
-        race = _raced(contest, entrants, lambdas, n_jobs, given=given, heats=not (given or all_compete))
-    table, ignoring = race.losses, race.contest.ignoring()
-    k, i = chosen_of(table, ignoring, rule, race.contest.folds_at_once)
+        if counted.size <= MAX_ROWS:
+            return _chosen(here, kernels, rule)
+        some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
+        fewer = here.on(some)
+        if not fewer.folds:
+            raise ValueError(
+                f"cv was given; of the {MAX_ROWS} rows by which kernels are compared none is left out by its folds. "
+                "Give folds that leave out more rows."
+            )
+        choice = _chosen(fewer, kernels, rule)
+        if choice.ignores_inputs:
+            return choice
+        return _refined(contest.on(counted), choice, np.searchsorted(counted, some), seed)
+
+
+def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
+    """The choice by all rows of a contest."""
+    unit, lambdas = contest.units.spread, contest.lambdas
+    contest.progress.say(f"ranking kernels on {contest.targets.size} rows")
+    entrants = _entrants(contest, kernels)
+    table, last = _raced(contest, entrants, heats=isinstance(kernels, str) and not contest.listed)
+    k, i = chosen_of(table, last.ignoring, rule, last.folds_at_once)
     results = {
         "kernels": [entrant.name for entrant in entrants],
         "alphas": lambdas / unit,
         "losses": table * unit,
-        "ignoring_x": ignoring * unit,
+        "ignoring_x": last.ignoring * unit,
         "best": (k, i),
     }
-    alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / unit)
+    alpha = float(lambdas[i] * (_rate(last, contest) if i > 0 else 1.0) / unit)
     contest.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}", Chosen)
     kind = entrants[k].kind
     return Selection(kind.on(np.arange(contest.counted.size)), kind, alpha, results, contest)
@@ -135,39 +124,35 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     λ follows the rows, and then the loss of a fifth of them; the number of features grows until that loss no longer
     falls. Rows that are held out had no part in the kernel, as far as there are enough others.
     """
-    n, fewer = contest.targets.size, used.size
+    n, unit, lambdas = contest.targets.size, contest.units.spread, contest.lambdas
     order = np.random.default_rng(seed).permutation(n)
     order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
     fifth = n // 5
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
-    unit, kind = contest.units.spread, Kind.fixed(choice.kernel)
-    lambdas = choice.results["alphas"] * unit
-    begin = nearest(lambdas, choice.alpha * unit * (fewer / n) ** RIDGE_RATE)
-    ignoring, best, lowest, columns = contest.ignoring(), choice._replace(kind=kind), np.inf, list[HostArray]()
-    with one_blas_thread():
-        for rank in RANKS:
-            with_landmarks = replace(contest, landmarks=rank)
-            try:
-                column = path_of(with_landmarks, kind, lambdas, begin, ignoring)[:, 0] * unit
-            except KeyboardInterrupt:
-                if not (contest.keeps_best and columns):
-                    raise
-                contest.progress.say("interrupted: the best so far is taken", CutShort)
-                break
-            columns.append(column)
-            i = int(np.argmin(column))
-            alpha = float(lambdas[i] / unit)
-            contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
-            if column[i] > lowest / SLIGHTLY_WORSE:
-                break
-            lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
-    return best._replace(
-        results=choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], begin)}
-    )
+    begin = nearest(lambdas, choice.alpha * unit * _rate(choice.contest, contest))
+    best, lowest, columns = choice._replace(kind=Kind.fixed(choice.kernel)), np.inf, list[HostArray]()
+    for rank in RANKS:
+        with_landmarks = replace(contest, landmarks=rank)
+        try:
+            column = path_of(with_landmarks, best.kind, begin)[:, 0] * unit
+        except KeyboardInterrupt:
+            if not (contest.keeps_best and columns):
+                raise
+            contest.progress.say("interrupted: the best so far is taken", CutShort)
+            break
+        columns.append(column)
+        i = int(np.argmin(column))
+        alpha = float(lambdas[i] / unit)
+        contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
+        if column[i] > lowest / SLIGHTLY_WORSE:
+            break
+        lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
+    found = {"refined": np.array(columns), "best": (choice.results["best"][0], begin)}
+    return best._replace(results=choice.results | found)
 
 
-def _entrants(contest: Contest, kernels: Any) -> tuple[list[Candidate], bool]:
-    """The kernels that compete, and whether they are all that a user gave; else the first ranked ones and sums."""
+def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
+    """The kernels that compete: all that a user gave, or the first ranked ones and sums of them."""
     recipe, X, y, *_ = contest.rows
     counted, stationary = contest.counted, only_stationary(recipe)
     given = given_kernels(kernels, X[counted], NO_MATRIX)
@@ -175,87 +160,77 @@ def _entrants(contest: Contest, kernels: Any) -> tuple[list[Candidate], bool]:
     learner = Learner(contest.recipe, contest.targets[counted])
     ranking = ranked(X[counted], y[counted], given, learner=learner, stationary_only=stationary)
     if given is not None:
-        return ranking, True
+        return ranking
     few = max(1, counted.size // ROWS_PER_KERNEL)
-    summed = 0 if stationary or few < 2 else KERNELS
-    return contenders(ranking, min(KERNELS, few), summed), False
+    return contenders(ranking, min(KERNELS, few), 0 if stationary or few < 2 else KERNELS)
 
 
 # ------------------------------------------------------------------------------------------------------- the race
-class Race(NamedTuple):
-    """How a race ended."""
-
-    losses: HostArray
-    """(kernels, λ, folds); inf for fits that were not made."""
-    contest: Contest
-    """Whose losses these are: a race that was broken off may have ended in its heat."""
-    rate: float = 1.0
-    """The factor from λ there to λ with all rows."""
-
-
-def _raced(
-    contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_jobs: int | None, *, given: bool, heats: bool
-) -> Race:
+def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest]:
     """Let ranked kernels race along falling λ; paths begin at the λ of the ranking.
 
-    A path over ``given`` λ begins where it ignores the features, which says nothing about a kernel, and does not end
-    where neighbours are alike. With ``heats`` and enough rows, all kernels race with some of them first.
+    A path over λ that were listed begins where it ignores the features, which says nothing about a kernel, and does not
+    end where neighbours are alike. With ``heats`` and enough rows, all kernels race with some of them first.
+
+    Returns
+    -------
+    losses : ndarray (kernels, λ, folds)
+        inf for fits that were not made.
+    contest : Contest
+        Whose losses these are: a race that was broken off may have ended in its heat.
     """
     assert contest.rows.y is not None
-    counted, begins = contest.counted, [0 if given else nearest(lambdas, entrant.ridge) for entrant in entrants]
+    counted, lambdas = contest.counted, contest.lambdas
+    begins = [0 if contest.listed else nearest(lambdas, entrant.ridge) for entrant in entrants]
     rows, others = ranking_rows(contest.rows.y[counted])
     heat = contest.on(counted[rows])
-    lost_folds, worth_it = len(heat.folds) < len(contest.folds), counted.size >= FEW_ROWS and len(entrants) > FINALISTS
-    if not (heats and worth_it) or lost_folds:
+    worth_it = counted.size >= FEW_ROWS and len(entrants) > FINALISTS and len(heat.folds) == len(contest.folds)
+    if not (heats and worth_it):
         contest.progress.say(f"{len(entrants)} kernels with all rows")
-        return Race(_walked(contest, entrants, lambdas, begins, n_jobs, given=given)[0], contest)
-    rate = (rows.size / counted.size) ** RIDGE_RATE  # λ follows the rows
+        return _walked(contest, entrants, begins)[0], contest
     # kernels that learn from targets are made from the other rows, as they were for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {rows.size} rows")
-    first, ended = _walked(heat, known, lambdas, begins, n_jobs)
+    first, ended = _walked(heat, known, begins)
     if not ended:
-        return Race(first, heat, rate)
+        return first, heat
     means = first.mean(axis=2)
     finalists = np.argsort(np.min(means, axis=1), kind="stable")[:FINALISTS].tolist()
-    begins = [nearest(lambdas, rate * lambdas[i]) for i in np.argmin(means, axis=1)]
+    begins = [nearest(lambdas, _rate(heat, contest) * lambdas[i]) for i in np.argmin(means, axis=1)]
     contest.progress.say(f"the best {FINALISTS} with all rows")
-    last, _ = _walked(contest, entrants, lambdas, begins, n_jobs, finalists)
-    return Race(last, contest) if np.any(np.isfinite(last)) else Race(first, heat, rate)
+    last, _ = _walked(contest, entrants, begins, finalists)
+    return (last, contest) if np.any(np.isfinite(last)) else (first, heat)
+
+
+def _rate(fewer: Contest, contest: Contest) -> float:
+    """The factor from λ of fewer rows to λ of all."""
+    return float((fewer.counted.size / contest.counted.size) ** RIDGE_RATE)
 
 
 def _walked(
-    contest: Contest,
-    entrants: list[Candidate],
-    lambdas: HostArray,
-    begins: list[int],
-    n_jobs: int | None,
-    finalists: list[int] | None = None,
-    *,
-    given: bool = False,
+    contest: Contest, entrants: list[Candidate], begins: list[int], finalists: list[int] | None = None
 ) -> tuple[HostArray, bool]:
     """The losses of all kernels, or of the finalists, (kernels, λ, folds), and whether all of them were tried.
 
     An interrupt before the first loss is an error, unless finalists have losses of a heat.
     """
-    ignoring = contest.ignoring()
-    table = np.full((len(entrants), lambdas.size, len(contest.folds)), np.inf)
+    table = np.full((len(entrants), contest.lambdas.size, len(contest.folds)), np.inf)
     some = list(range(len(entrants))) if finalists is None else finalists
 
     def leader() -> float:
-        return np.inf if given else float(np.min(table.mean(axis=2)))
+        return np.inf if contest.listed else float(np.min(table.mean(axis=2)))
 
-    if n_jobs not in (None, 1):
-        paths = (delayed(path_of)(contest, entrants[k].kind, lambdas, begins[k], ignoring, given=given) for k in some)
-        for k, column in zip(some, Parallel(n_jobs=n_jobs)(paths), strict=True):
-            if begins[k] + 1 < lambdas.size and is_hopeless(column, begins[k], leader()):
+    if contest.n_jobs not in (None, 1):
+        paths = (delayed(path_of)(contest, entrants[k].kind, begins[k]) for k in some)
+        for k, column in zip(some, Parallel(n_jobs=contest.n_jobs)(paths), strict=True):
+            if begins[k] + 1 < len(column) and is_hopeless(column, begins[k], leader()):
                 column[begins[k] + 2 :], column[: begins[k]] = np.inf, np.inf  # as one process would leave it
             table[k] = column
         return table, True
     for count, k in enumerate(some, 1):
         try:
             contest.progress.trying(count, len(some), entrants[k].name)  # a listener may interrupt here
-            table[k] = path_of(contest, entrants[k].kind, lambdas, begins[k], ignoring, leader(), given=given)
+            table[k] = path_of(contest, entrants[k].kind, begins[k], leader())
         except KeyboardInterrupt:
             if not contest.keeps_best or (finalists is None and not np.any(np.isfinite(table))):
                 raise
@@ -271,23 +246,14 @@ def nearest(lambdas: HostArray, value: float) -> int:
     return int(np.argmin(np.abs(np.log(lambdas / value))))
 
 
-def path_of(
-    contest: Contest,
-    kind: Kind,
-    lambdas: HostArray,
-    begin: int,
-    ignoring: HostArray,
-    leader: float = np.inf,
-    *,
-    given: bool = False,
-) -> HostArray:
+def path_of(contest: Contest, kind: Kind, begin: int, leader: float = np.inf) -> HostArray:
     """The losses of a kernel, (k, folds), as far as a walk along λ looks at them; see :func:`walk`."""
-    fits = QuickFits(contest, kind, float(np.min(lambdas)))
+    lambdas, fits = contest.lambdas, QuickFits(contest, kind)
 
     def losses(i: int) -> list[float]:
         return contest.losses(fits.values(float(lambdas[i])))
 
-    return walk(losses, lambdas.size, begin, ignoring, leader, flat_ends=not given)
+    return walk(losses, lambdas.size, begin, contest.ignoring, leader, flat_ends=not contest.listed)
 
 
 # ------------------------------------------------------------------------------------------- rules for the table

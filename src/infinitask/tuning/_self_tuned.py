@@ -118,7 +118,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         """The kernel and λ that some rows choose by a loss; None: by the log loss of two classes."""
         contest = Contest.of(self, rows, criterion)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed)
+        return chosen(contest, self.kernels, self.rule, seed)
 
     def _refit(self, choice: Selection, given: Compared, **changes: Any) -> None:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
