@@ -219,19 +219,17 @@ def _steps(fh: Any, cutoff: Any) -> HostArray:
 
 def _check_gaps(index: Any) -> None:
     """Rows are counted as steps of time, so that each time must be there."""
+    ahead = np.diff(index.asi8 if hasattr(index, "asi8") else index.to_numpy())
     if isinstance(index, pd.DatetimeIndex):
         whole = len(index) < 3 or (index.freq or index.inferred_freq) is not None
-        after = index[0] if whole else index[np.argmax(np.diff(index.asi8))]
     else:
-        unit = getattr(getattr(index, "freq", None), "n", 1)  # of periods; integers are counted by one
-        ahead = np.diff(index.asi8 if isinstance(index, pd.PeriodIndex) else index.to_numpy())
-        whole = bool(np.all(ahead == unit))
-        after = index[0 if whole else int(np.argmax(ahead != unit))]
+        step = getattr(getattr(index, "freq", None), "n", 1)  # of periods; integers count by one
+        whole = bool(np.all(ahead == step))
     if not whole:
         raise ValueError(
-            f"The times of the series have a gap, such as that after {after}; the forecaster counts rows as steps of "
-            "time. Give a value for each time: y.asfreq(...) or y.reindex(...) shows the gaps, and an imputer of "
-            "sktime fills them."
+            f"The times of the series have a gap, such as that after {index[np.argmax(ahead)]}; the forecaster counts "
+            "rows as steps of time. Give a value for each time: y.asfreq(...) or y.reindex(...) shows the gaps, and an "
+            "imputer of sktime fills them."
         )
 
 
