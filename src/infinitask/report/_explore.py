@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -307,7 +306,7 @@ class Page:
         data = json.dumps(self.payload, allow_nan=False, separators=(",", ":"))
         for sign in "<>&":
             data = data.replace(sign, f"\\u{ord(sign):04x}")
-        program = _program()
+        program = '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
         digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode("ascii")
         parts = {
             "title": html.escape(str(self.payload["title"])),
@@ -339,11 +338,5 @@ class Page:
         return f'<iframe srcdoc="{source}" title="{title}" style="{style}"></iframe>'
 
 
-@lru_cache(maxsize=16)
 def _asset(name: str) -> str:
     return files("infinitask.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"

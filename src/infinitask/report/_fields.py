@@ -231,36 +231,28 @@ class _Asked:
                 f"most {MAX_CHOICES} values. Fit with StandardScaler or nothing in place of that step."
             )
         kind = self.table.column(j).dtype.kind
-        time = kind == "M"
         # evenly spaced times end with the missing one
-        listed = evenly(distinct.counts.size, MAX_CHOICES) if time else distinct.most_frequent(MAX_CHOICES)
+        listed = evenly(distinct.counts.size, MAX_CHOICES) if kind == "M" else distinct.most_frequent(MAX_CHOICES)
         others = np.setdiff1d(distinct.codes[self.rows], listed)
         kept = np.concatenate([listed, others])
         idx = np.tile(self.typical, (kept.size, 1))
         idx[:, j] = distinct.first[kept]
         answers = self.ask(self.table.made(idx))
-        labels, counts = [distinct.labels[k] for k in kept], distinct.counts[kept].tolist()
+        missing, labels, counts = distinct.missing, [*distinct.labels, ""], np.append(distinct.counts, 0)
+        if kind != "b" and missing not in kept:
+            missing, answer = -1, self._unlisted_missing(j, answers)
+            if answer is not None:  # the fit knew it; no row of this table has it: the last label and count
+                kept, answers = np.insert(kept, listed.size, -1), np.insert(answers, listed.size, answer, axis=0)
         places = {int(k): place for place, k in enumerate(kept)}
-        missing = places.get(distinct.missing, -1)
-        if missing < 0 and kind != "b":
-            answer = self._unlisted_missing(j, answers)
-            if answer is not None:  # the fit knew it; no row of this table has it
-                at = listed.size
-                answers = np.insert(answers, at, answer, axis=0)
-                labels.insert(at, "")
-                counts.insert(at, 0)
-                places = {k: place + (place >= at) for k, place in places.items()}
-                missing = at
         codes = np.array([places[int(k)] for k in distinct.codes[self.rows]])
-        typical = places[int(distinct.codes[self.typical[j]])] if not time else listed.size // 2
         column = {
             "name": self.names[j],
             "kind": "choice",
-            "typical": min(typical, len(labels) - 1),
-            "choices": labels,
-            "counts": counts,
-            "listed": len(labels) - others.size,
-            "missing": missing,
+            "typical": listed.size // 2 if kind == "M" else places[int(distinct.codes[self.typical[j]])],
+            "choices": [labels[k] for k in kept],
+            "counts": counts[kept].tolist(),
+            "listed": kept.size - others.size,
+            "missing": places.get(missing, -1),
             "distinct": int(distinct.counts.size),
         }
         return self._field(column, codes, (answers, answers[codes], {"type": "choices"}, {"values": answers}))

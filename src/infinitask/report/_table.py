@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -47,9 +48,9 @@ class Distinct:
         nothing = object()
         keys = [nothing if is_missing(cell) else cell for cell in cells]
         known: list[Any] = [value for value in dict.fromkeys(keys) if value is not nothing]
-        ranks = None if order is None else {value: rank for rank, value in enumerate(order)}
+        rank = None if order is None else {value: place for place, value in enumerate(order)}.__getitem__
         try:
-            known = sorted(known, key=lambda value: value if ranks is None else ranks[value])
+            known = sorted(known, key=rank)
         except TypeError:
             known = sorted(known, key=str)
         places = {value: place for place, value in enumerate(known)}
@@ -85,11 +86,10 @@ class Table:
                 f"The table is a {type(X).__name__}; a page of a pipeline takes a pandas DataFrame or an array. "
                 "Convert it first."
             )
-        if self.framed:
-            self.X = X
-        else:
-            array = np.asarray(X)
-            self.X = array.astype(np.float64 if array.dtype.kind in "iuf" else object)
+        if not self.framed:
+            X = np.asarray(X)
+            X = X.astype(np.float64 if X.dtype.kind in "iuf" else object)
+        self.X = X
         if self.X.ndim != 2:
             raise ValueError(f"The table has {self.X.ndim} axes; rows and columns are expected.")
         self.n, self.d = self.X.shape
@@ -113,10 +113,8 @@ class Table:
         if kind != "O" or hasattr(column.dtype, "categories"):
             return None
         cells = [np.nan if is_missing(value) else value for value in column.tolist()]
-        whole = (int, float, np.integer, np.floating)
-        if not all(isinstance(cell, whole) and not isinstance(cell, bool) for cell in cells):
-            return None
-        return np.array(cells, dtype=np.float64)
+        plain = all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells)
+        return np.array(cells, dtype=np.float64) if plain else None
 
     def days(self, j: int) -> HostArray | None:
         """Column j as days since 1970, NaN where missing; None if it holds anything but dates without a time."""
@@ -124,13 +122,10 @@ class Table:
         if not self.framed or column.dtype.kind != "M" or hasattr(column.dtype, "tz"):
             return None
         dates = column.to_numpy()
-        whole = dates.astype("datetime64[D]")
-        known = ~np.isnat(dates)
-        if not np.all(whole[known] == dates[known]):
+        whole, missing = dates.astype("datetime64[D]"), np.isnat(dates)
+        if not np.all((whole == dates) | missing):
             return None
-        days = np.full(self.n, np.nan)
-        days[known] = whole[known].astype(np.float64)
-        return days
+        return np.where(missing, np.nan, whole.astype(np.int64))
 
     def made(self, rows: HostArray, changed: dict[int, Any] | None = None) -> Any:
         """The table whose cell (i, j) is that of row ``rows[i, j]``; some columns are given as they shall be."""
