@@ -127,7 +127,7 @@ def test_a_legend_within_dark_axes_is_dark() -> None:
 
 # --------------------------------------------------------------------------------------------------------- looks
 def test_the_look_follows_the_settings() -> None:
-    assert Look.of_settings() is LIGHT
+    assert Look.of_settings() == LIGHT
     with plt.style.context("dark_background"):
         look = Look.of_settings()
     assert look.is_dark

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
 
 from infinitask import InfiniteQuantileRegressor, TransformedTarget, make_pipeline
+from infinitask.plotting import QuantileFanDisplay
 from infinitask.plotting._asked import ANY, CURVES, Features, asked, columns_of
 
 pd = pytest.importorskip("pandas")
@@ -43,3 +45,12 @@ def test_what_is_about_the_fit_is_asked_of_the_model_inside() -> None:
         assert asked(model, ANY, "A display").model.dual_gap_ == model.dual_gap_
         whole = asked(model, CURVES, "A display")
         assert np.all(whole.model.predict(whole.inputs(X), [0.1, 0.9]) > 0.5)
+
+
+def test_columns_in_another_order_than_those_of_the_fit_keep_their_names() -> None:
+    X = pd.DataFrame({"small": np.linspace(0.0, 1.0, 30), "large": np.linspace(500.0, 600.0, 30)})
+    model = make_pipeline(make_column_transformer(("passthrough", ["large", "small"])), InfiniteQuantileRegressor())
+    model.fit(X, X["large"])
+    display = QuantileFanDisplay.from_estimator(model, X[["large", "small"]], feature="large", grid=5)
+    assert display.x_name == "large"
+    np.testing.assert_array_equal(display.x, np.linspace(500.0, 600.0, 5))

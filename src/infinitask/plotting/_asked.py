@@ -70,13 +70,15 @@ class Asked:
             X = step.transform(X)
         return X
 
-    def names(self, X: Any = None) -> tuple[str, ...]:
-        """The names of the features, from the fit or from X; else "x0", "x1", …, and "x" for a single one."""
-        known = getattr(self.whole, "feature_names_in_", getattr(X, "columns", None))
-        if known is not None:
-            return tuple(str(name) for name in known)
-        d = int(getattr(self.whole, "n_features_in_", 0)) or len(columns_of(X))
-        return ("x",) if d == 1 else tuple(f"x{j}" for j in range(d))
+    def table(self, X: Any) -> Features:
+        """X with the names of its columns, or those of the fit; else "x0", "x1", …, and "x" for a single one."""
+        X = as_table(X)
+        # the columns of a data frame may be in another order than those of the fit
+        known = getattr(X, "columns", getattr(self.whole, "feature_names_in_", None))
+        if known is None:
+            d = int(getattr(self.whole, "n_features_in_", 0)) or len(columns_of(X))
+            known = ["x"] if d == 1 else [f"x{j}" for j in range(d)]
+        return Features(X, tuple(map(str, known)))
 
     def tasks(self, wanted: Any, otherwise: HostArray) -> Any:
         """The requested tasks; None: those of ``otherwise`` in Θ, or the nodes if the model knows no others."""
@@ -131,6 +133,19 @@ class Features:
             f"names: {listed(self.names, 8)}."
         )
 
+    def ends(self, j: int, argument: str) -> tuple[float, float]:
+        """The smallest and the largest finite number of a column."""
+        column, given = self.columns[j], f"{argument} names {self.names[j]!r}"
+        if not holds_numbers(column):
+            raise ValueError(
+                f"{given}, which is no column of numbers; pictures go along columns of numbers. Hold it instead: "
+                f"at={{{self.names[j]!r}: {column[0]!r}}}."
+            )
+        known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
+        if known.size == 0:
+            raise ValueError(f"{given}, of which X holds no finite value; give rows that have some.")
+        return float(np.min(known)), float(np.max(known))
+
     def held(self, at: Mapping[Any, Any] | None) -> list[Any]:
         """A value for each column: the one that ``at`` has by name or position, or a typical one."""
         given = {self.position(name, "at"): value for name, value in (at or {}).items()}
@@ -169,12 +184,9 @@ class Features:
             How many values.
         """
         j = self.position(feature, "feature")
-        given = f"feature={feature!r} was given"
-        if not holds_numbers(self.columns[j]):
-            raise ValueError(f"{given}, a column of words; a slice goes along a column of numbers.")
-        low, high = finite_range(self.columns[j], given)
+        low, high = self.ends(j, "feature")
         if not low < high:
-            raise ValueError(f"{given}, which is {low:g} in all rows of X; there is nothing to go along.")
+            raise ValueError(f"feature names {self.names[j]!r}, which is {low:g} in all rows of X; nothing changes.")
         x = np.linspace(low, high, count("grid", grid, least=2))
         return x, self.rows(self.held(at), {j: x}), self.names[j]
 
@@ -196,14 +208,6 @@ def _values(column: Any) -> HostArray:
     if found.dtype == object and getattr(column.dtype, "kind", "O") in "iuf":
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     return found
-
-
-def finite_range(column: HostArray, given: str) -> tuple[float, float]:
-    """The smallest and the largest finite number of a column; an error, which begins with ``given``, where none is."""
-    known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
-    if known.size == 0:
-        raise ValueError(f"{given}, of which X holds no finite value; give rows that have some.")
-    return float(np.min(known)), float(np.max(known))
 
 
 def holds_numbers(column: HostArray) -> bool:

@@ -82,7 +82,7 @@ class ConditionalQuantileDisplay(Display):
         """
         given = asked(estimator, QUANTILES, cls.__name__)
         if names is None and int(given.whole.n_features_in_) == 1 and np.ndim(X) == 2:
-            names = [f"{given.names(X)[0]} = {value:g}" for value in np.asarray(X, dtype=np.float64)[:, 0]]
+            names = [f"{given.table(X).names[0]} = {value:g}" for value in np.asarray(X, dtype=np.float64)[:, 0]]
         elif names is None and hasattr(X, "index"):
             names = [f"row {label}" for label in X.index]
         law = given.model.predict_distribution(given.inputs(X))

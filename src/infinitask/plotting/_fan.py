@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, levels_within, predictions
-from infinitask.plotting._asked import CURVES, Features, asked, name_of
+from infinitask.plotting._asked import CURVES, asked, name_of
 from infinitask.plotting._look import Display, Look, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
@@ -104,19 +104,18 @@ class QuantileFanDisplay(Display):
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, BANDS))
-        names = given.names(X)
         if along is None:
-            table = Features(X, names)
+            table = given.table(X)
             x, rows, name = table.slice(feature, at, grid)
             points = None if y is None else (table.columns[table.position(feature, "feature")], np.asarray(y))
+            held = len(table.names) > 1
         else:
             x, order, name = _in_order(along, "along")
             if x.size != np.shape(X)[0]:
                 raise ValueError(f"along holds {x.size} entries for {np.shape(X)[0]} rows of X; give one for each row.")
             rows = X.iloc[order] if hasattr(X, "iloc") else np.asarray(X)[order]
-            points = None if y is None else (x, np.asarray(y)[order])
+            points, held = None if y is None else (x, np.asarray(y)[order]), False
         curves = given.model.predict(given.inputs(rows), levels)
-        held = along is None and len(names) > 1
         return cls(x, curves, levels, points, name, name_of(y), held).plot(**drawing)
 
     @classmethod
@@ -309,7 +308,7 @@ class CrossingDisplay(Display):
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, np.arange(1, 100) / 100.0))
-        x, rows, name = Features(X, given.names(X)).slice(feature, at, grid)
+        x, rows, name = given.table(X).slice(feature, at, grid)
         curves = given.model.predict(given.inputs(rows), levels)
         return cls._of(x, curves, levels, name).plot(**drawing)
 

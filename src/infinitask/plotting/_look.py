@@ -151,11 +151,8 @@ class Look:
     @classmethod
     def of_settings(cls) -> Look:
         """The look that suits the settings of matplotlib: its own defaults give :data:`LIGHT`."""
-        from matplotlib import rcParams, rcParamsDefault
+        from matplotlib import rcParams
 
-        names = ("text.color", "axes.facecolor")
-        if all(rcParams[name] == rcParamsDefault[name] for name in names):
-            return LIGHT
         return cls.on(rcParams["axes.facecolor"], rcParams["text.color"])
 
     @classmethod

@@ -10,17 +10,20 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count
-from infinitask.pipelines._tables import as_table, listed
-from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, Asked, Features, asked, finite_range, holds_numbers
+from infinitask.pipelines._tables import listed
+from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, Asked, Features, asked, holds_numbers
 from infinitask.plotting._look import Display, Look, colour_bar, few
 
 
-def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str) -> Any:
-    """A grid over two features of a model, from the smallest to the largest value of some rows.
+def plane_of(
+    given: Asked, tasks: HostArray, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str
+) -> tuple[dict[str, Any], HostArray]:
+    """Decisions of a model on a grid over two features, from the smallest to the largest value of some rows.
 
     Parameters
     ----------
     given : Asked
+    tasks : ndarray (q,)
     X : table (n, d)
     features : pair of int or str, or None
         Which two features change; None: those of a model with two.
@@ -32,24 +35,18 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
 
     Returns
     -------
-    a, b : ndarray (g, g)
-        The two coordinates.
-    points : table (g², d)
-        The features there, of the type of the given rows.
+    plane : dict
+        The parameters that displays of planes share: the coordinates ``a`` and ``b`` and the ``values``, the ``names``
+        of the two features, and where the others are ``held``.
     data : ndarray (n, 2)
         The two features of the given rows.
-    names : (str, str)
-    held : dict
-        Names of the other features, and where they are held.
     """
-    X = as_table(X)
-    # the columns of a data frame may be in another order than those of the fit
-    table = Features(X, tuple(str(name) for name in X.columns) if hasattr(X, "columns") else given.names(X))
+    table = given.table(X)
     d = int(getattr(given.whole, "n_features_in_", len(table.columns)))
     if not given.before and len(table.columns) != d:
         raise ValueError(f"X with {len(table.columns)} columns was given; the model has {d} input{'s' * (d != 1)}.")
     i, j = axes = _axes(features, table, display)
-    low, high = np.array([_ends(table, k) for k in axes]).T
+    low, high = np.array([table.ends(k, "features") for k in axes]).T
     margin = np.where(high > low, 0.04 * (high - low), 0.5)
     a, b = np.meshgrid(*np.linspace(low - margin, high + margin, count("grid", grid, least=2)).T)
     values = table.held(at)
@@ -58,8 +55,9 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
             raise ValueError(f"at holds a value for {table.names[k]!r}, which is an axis of the plane; leave it out.")
     held = {name: value for k, (name, value) in enumerate(zip(table.names, values, strict=True)) if k not in axes}
     data = np.column_stack([table.columns[k].astype(np.float64) for k in axes])
-    points = table.rows(values, {i: a.ravel(), j: b.ravel()})
-    return a, b, points, data, tuple(table.names[k] for k in axes), held
+    points = given.inputs(table.rows(values, {i: a.ravel(), j: b.ravel()}))
+    decisions = given.model.decision_function(points, tasks).reshape(*a.shape, -1)
+    return {"a": a, "b": b, "values": decisions, "names": (table.names[i], table.names[j]), "held": held}, data
 
 
 def _axes(features: Any, table: Features, display: str) -> tuple[int, int]:
@@ -84,17 +82,6 @@ def _axes(features: Any, table: Features, display: str) -> tuple[int, int]:
     if i == j:
         raise ValueError(f"features={features!r} was given; the two must be different inputs.")
     return i, j
-
-
-def _ends(table: Features, k: int) -> tuple[float, float]:
-    """The smallest and the largest value of a column of numbers."""
-    name, column = table.names[k], table.columns[k]
-    if not holds_numbers(column):
-        raise ValueError(
-            f"features names {name!r}, which is no column of numbers; a plane goes along two columns of numbers. Hold "
-            f"it instead: at={{{name!r}: {column[0]!r}}}."
-        )
-    return finite_range(column, f"features names {name!r}")
 
 
 TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
@@ -213,9 +200,8 @@ class DecisionBoundaryDisplay(PlaneDisplay):
             Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
-        a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
         trade_offs = np.sort(given.tasks(theta, TRADE_OFFS))
-        values = given.model.decision_function(given.inputs(points), trade_offs).reshape(*a.shape, -1)
+        plane, data = plane_of(given, trade_offs, X, features, at, grid, cls.__name__)
         classes = given.model.classes_
         positive = None if y is None else np.asarray(y) == classes[1]
         if positive is not None and positive.shape != data.shape[:1]:
@@ -225,7 +211,7 @@ class DecisionBoundaryDisplay(PlaneDisplay):
         words = ("negative", "positive")
         labels = words if set(classes.tolist()) <= {-1, 0, 1} else tuple(str(label) for label in classes)
         rows = None if y is None else data
-        return cls(a, b, values, trade_offs, rows, positive, names, labels, held).plot(**drawing)
+        return cls(**plane, theta=trade_offs, X=rows, positive=positive, labels=labels).plot(**drawing)
 
     _words = ("The decision boundary", "The boundary at {} costs of error")
     _size = (8.0, 5.2)
@@ -324,10 +310,9 @@ class LevelSetDisplay(PlaneDisplay):
             Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
-        a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
         fractions = np.sort(given.tasks(nu, FRACTIONS))
-        values = given.model.decision_function(given.inputs(points), fractions).reshape(*a.shape, -1)
-        return cls(a, b, values, fractions, data, names, held).plot(**drawing)
+        plane, data = plane_of(given, fractions, X, features, at, grid, cls.__name__)
+        return cls(**plane, nu=fractions, X=data).plot(**drawing)
 
     _words = ("The level set", "The level sets at {} outlier fractions")
     _size = (8.0, 5.6)
