@@ -172,11 +172,13 @@ class TestRepeatedReferences:
     @pytest.mark.parametrize("kind", sorted(MOST_ENTRIES))
     def test_entries_of_a_kind_are_few(self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MOST_ENTRIES, kind, 5)
-        refused(forged(tmp_path / "m", table(*[[kind]] * 6)), f"it has 6 entries of the kind '{kind}', and at most 5")
+        refused(forged(tmp_path / "m", table(*[[kind]] * 6)), f"it has more than 5 entries of the kind '{kind}'")
 
     def test_a_model_with_too_many_entries_is_not_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MOST_ENTRIES, "partial", 5)
-        with pytest.raises(ValueError, match="The model cannot be saved: it has 6 entries of the kind 'partial'"):
+        with pytest.raises(
+            ValueError, match=r"list\[5\] cannot be saved: it has more than 5 entries of the kind 'partial'"
+        ):
             save([partial(np.exp, k) for k in range(6)], tmp_path / "m")
 
     def test_empty_estimators_get_their_defaults(self, tmp_path: Path) -> None:

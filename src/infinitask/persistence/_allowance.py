@@ -39,50 +39,43 @@ MAX_RANGE = 2**20
 """The most numbers in a range: methods that take one make a list of it."""
 
 
-def check_counts(entries: list[Any]) -> None:
-    """A ValueError where a table has too many entries of a kind, before any of them is made."""
-    _check_unfolded(entries)
-    kinds = Counter(entry[0] for entry in entries if type(entry) is list and entry and type(entry[0]) is str)
-    for kind, most in MOST_ENTRIES.items():
-        if kinds[kind] > most:
-            raise ValueError(f"it has {kinds[kind]} entries of the kind {kind!r}, and at most {most} are read")
-
-
-def _check_unfolded(entries: list[Any]) -> None:
-    """A ValueError where an entry has far more values than the file: it refers to what refers to others, many times.
-
-    Each entry may hold the one before it twice, so a kilobyte can say 2^33 values, for years of printing.
-    """
-    sizes: list[int] = []
-    for entry in entries:
-        size = 1
-        for part in entry if type(entry) is list else ():
-            for one in part if type(part) is list else (part,):
-                if type(one) is str:
-                    size += 1 + len(one) // 8  # long texts count as several values
-                elif type(one) is list and len(one) == 1 and type(one[0]) is int and 0 <= one[0] < len(sizes):
-                    size += sizes[one[0]]
-                else:
-                    size += 1
-        if size > MAX_UNFOLDED:
-            raise ValueError(f"an entry refers to others so often that it has more than {MAX_UNFOLDED} values")
-        sizes.append(size)
-
-
-class Repeats:
-    """Counts the bytes of arrays that are copied more than once, since a reference to an array costs nothing."""
+class Allowance:
+    """What the entries of a file have used up."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, Any] = {}  # with the array, so that no other gets its address
+        self._kinds: Counter[str] = Counter()
+        self._sizes: list[int] = []
+        self._seen: dict[int, Any] = {}  # arrays by their address, and with them, so that no other gets it
         self._bytes = 0
 
-    def count(self, parts: Iterable[Any]) -> None:
-        """A ValueError where the arrays among the parts were given too often."""
+    def count(self, entry: Any) -> None:
+        """A ValueError where there are too many entries of a kind, or an entry has far more values than the file.
+
+        Each entry may hold the one before it twice, so a kilobyte can say 2^33 values, for years of printing.
+        """
+        if type(entry) is not list or not entry or type(entry[0]) is not str:
+            raise ValueError("an entry does not say what it is")
+        kind, most = entry[0], MOST_ENTRIES.get(entry[0])
+        self._kinds[kind] += 1
+        if most is not None and self._kinds[kind] > most:
+            raise ValueError(f"it has more than {most} entries of the kind {kind!r}")
+        size = 1 + sum(self._size(one) for part in entry for one in (part if type(part) is list else (part,)))
+        if size > MAX_UNFOLDED:
+            raise ValueError(f"an entry refers to others so often that it has more than {MAX_UNFOLDED} values")
+        self._sizes.append(size)
+
+    def _size(self, value: Any) -> int:
+        """How many values a part of an entry is; a long text counts as several."""
+        if type(value) is str:
+            return 1 + len(value) // 8
+        refers = type(value) is list and len(value) == 1 and type(value[0]) is int and 0 <= value[0] < len(self._sizes)
+        return self._sizes[value[0]] if refers else 1
+
+    def count_copies(self, parts: Iterable[Any]) -> None:
+        """A ValueError where the arrays among the parts were copied too often; a reference to one costs nothing."""
         for part in parts:
-            if not isinstance(part, np.ndarray):
-                continue
-            if id(part) in self._seen:
-                self._bytes += part.nbytes
-            self._seen[id(part)] = part
+            if isinstance(part, np.ndarray):
+                self._bytes += part.nbytes if id(part) in self._seen else 0
+                self._seen[id(part)] = part
         if self._bytes > MAX_REPEATED_BYTES:
             raise ValueError(f"arrays that several values share take more than {MAX_REPEATED_BYTES} bytes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -14,7 +15,7 @@ from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.persistence._allowance import Repeats, check_counts
+from infinitask.persistence._allowance import Allowance
 from infinitask.persistence._kinds import UnknownTypeError, class_name, dtype_name, make_dict, unpacked
 from infinitask.persistence._names import class_named, qualified
 from infinitask.persistence._rules import absent, check_state, completed
@@ -43,7 +44,7 @@ class Writer:
         # entries by the address of what they stand for, None while it is written; with the object, so that no other
         # gets its address
         self._known: dict[int, tuple[int | None, Any]] = {}
-        self._repeats = Repeats()
+        self._allowance = Allowance()
 
     def value(self, value: Any, path: str) -> Any:
         """What stands for a value inside an entry: itself, or ``[number]``; ``path`` is where it was found."""
@@ -52,6 +53,7 @@ class Writer:
         if id(value) not in self._known:
             self._known[id(value)] = None, value
             self.entries.append(self._entry(value, path))
+            _checked(self._allowance.count, path, self.entries[-1])
             self._known[id(value)] = len(self.entries) - 1, value
         number, _ = self._known[id(value)]
         if number is None:
@@ -68,7 +70,7 @@ class Writer:
                 parts = _checked(kind.parts, path, value)
                 _checked(kind.make, path, *parts)  # what a load would refuse is not saved
                 if kind.copies:
-                    _checked(self._repeats.count, path, parts[-1])
+                    _checked(self._allowance.count_copies, path, parts[-1])
                 if kind.has_values:
                     parts = (*parts[:-1], self._values(parts[-1], path, kind.pairs))
                 return [name, *parts]
@@ -101,11 +103,8 @@ class Writer:
     def _named(self, path: str) -> str:
         """A name for an array: where it was found, as far as that is short and new."""
         short = path if len(path) <= 120 else f"{path[:60]}…{path[-60:]}"
-        name, k = short, 1
-        while name in self.arrays:
-            k += 1
-            name = f"{short} ({k})"
-        return name
+        names = itertools.chain([short], (f"{short} ({k})" for k in itertools.count(2)))
+        return next(name for name in names if name not in self.arrays)
 
 
 def _checked(look: Callable[..., Any], path: str, *what: Any) -> Any:
@@ -151,13 +150,14 @@ class Reader:
         self.arrays = arrays
         self.unread = set(arrays)
         self._made: list[Any] = []
-        self._repeats = Repeats()
+        self._allowance = Allowance()
 
     def read(self, entries: Any, last: Any) -> Any:
         """The value that ``last`` stands for, after all entries are made."""
         if type(entries) is not list:
             raise ValueError("its table is no list")
-        check_counts(entries)
+        for entry in entries:  # before any of them is made
+            self._allowance.count(entry)
         for entry in entries:
             self._made.append(self._value_of(entry))
         if self.unread:
@@ -178,9 +178,7 @@ class Reader:
             raise ValueError("an entry has no list of values")
         return [self._value(one) for one in encoded]
 
-    def _value_of(self, entry: Any) -> Any:
-        if type(entry) is not list or not entry or type(entry[0]) is not str:
-            raise ValueError("an entry does not say what it is")
+    def _value_of(self, entry: list[Any]) -> Any:
         kind, *parts = entry
         if kind in OWN:
             return OWN[kind](self, *parts)
@@ -191,21 +189,17 @@ class Reader:
         if KINDS[kind].copies:
             if any(type(part) is range for part in parts[-1]):
                 raise ValueError(f"a range is a part of a value of the kind {kind!r}")
-            self._repeats.count(parts[-1])
+            self._allowance.count_copies(parts[-1])
         return KINDS[kind].make(*parts)
 
-    # ------------------------------------------------------------------------------------------------------ arrays
-    def _make_array(self, name: str, order: str) -> HostArray:
-        return _ordered(self._array(name), order)
-
-    def _make_raw(self, name: str, order: str, dtype: str, shape: Any) -> HostArray:
-        return _ordered(unpacked(f"the array {shown(name)}", self._array(name), dtype, shape), order)
-
-    def _array(self, name: Any) -> HostArray:
+    def _make_array(self, name: str, order: str, *raw: Any) -> HostArray:
         check_word(name, self.arrays, f"it has no array {shown(name)}")
         check_word(name, self.unread, f"the array {shown(name)} belongs to two entries")
+        check_word(order, ("C", "F"), "an array has no order")
         self.unread.discard(name)
-        return self.arrays[name]
+        values = unpacked(f"the array {shown(name)}", self.arrays[name], *raw) if raw else self.arrays[name]
+        copied = np.array(values, order="C")  # products of matrices round by the order of their numbers
+        return copied.T if order == "F" else copied
 
     def _make_object(self, name: str, attributes: Any) -> Any:
         cls = class_named(name)
@@ -215,7 +209,7 @@ class Reader:
         made = object.__new__(cls)
         if hasattr(cls, "__setstate__"):
             if not issubclass(cls, BaseEstimator):
-                self._repeats.count(state.values())
+                self._allowance.count_copies(state.values())
             made.__setstate__(state)
             return made
         for key, one in state.items():
@@ -226,12 +220,6 @@ class Reader:
 OWN: dict[str, Callable[..., Any]] = {
     "array": Reader._make_array,
     "object": Reader._make_object,
-    "raw": Reader._make_raw,
+    "raw": Reader._make_array,
 }
 """Kinds of entries that need what was read before them."""
-
-
-def _ordered(values: HostArray, order: Any) -> HostArray:
-    """A copy in the order in which the array was, since products of matrices round by it."""
-    check_word(order, ("C", "F"), "an array has no order")
-    return np.array(values, order="C").T if order == "F" else np.array(values, order="C")

@@ -19,7 +19,6 @@ import sklearn
 from infinitask._base.arrays import HostArray
 from infinitask._base.extras import needed
 from infinitask.persistence import _upgrades
-from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._entries import Reader, Writer
 from infinitask.persistence._rules import SCALARS
 from infinitask.persistence._shown import reason
@@ -87,16 +86,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         last = writer.value(model, type(model).__name__)
     except RecursionError as error:
         raise ValueError("The model is nested too deeply to be saved.") from error
-    try:
-        check_counts(writer.entries)
-    except ValueError as error:
-        raise ValueError(f"The model cannot be saved: {error}.") from error
     table = json.dumps({"entries": writer.entries, "model": last}, allow_nan=False, separators=(",", ":"))
-    if _count(table) > MAX_VALUES or len(writer.arrays) > MAX_ARRAYS:
-        raise ValueError(
-            f"The model has {_count(table)} values beside its {len(writer.arrays)} arrays; files have at most "
-            f"{MAX_VALUES} and {MAX_ARRAYS}. Vocabularies and lists of categories are most of them: make them smaller."
-        )
     header = {
         "format": FORMAT,
         "format_version": str(_upgrades.FORMAT_VERSION),
@@ -105,12 +95,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "checksum": checksum(table, writer.arrays),
     }
     content = serialized(writer.arrays, metadata=header)
-    length = int.from_bytes(content[:8], "little")
-    if length > MAX_HEADER_BYTES:
-        raise ValueError(
-            f"What the model holds beside its arrays takes {length} bytes; files have at most {MAX_HEADER_BYTES}. Long "
-            "texts, vocabularies and lists of categories are most of them: make them smaller."
-        )
+    for found, most, what in (
+        (len(writer.arrays), MAX_ARRAYS, "arrays"),
+        (_count(table), MAX_VALUES, "values beside its arrays"),
+        (int.from_bytes(content[:8], "little"), MAX_HEADER_BYTES, "bytes beside its arrays"),
+    ):
+        if found > most:
+            raise ValueError(
+                f"The model has {found} {what}; files have at most {most}. Long texts, vocabularies and lists of "
+                "categories are most of them: make them smaller."
+            )
     with replacing(place) as beside, beside.open("xb") as file:
         file.write(content)
         file.flush()

@@ -125,9 +125,8 @@ def absent(cls: type[Any]) -> dict[str, Any]:
 def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an object, checked, with defaults where a file of an older version has none."""
     unset = absent(cls)
-    if unset.keys() & state.keys():
-        names = ", ".join(sorted(unset.keys() & state.keys()))
-        raise ValueError(f"{cls.__name__} has {names}, which a file may not set")
+    if forbidden := sorted(unset.keys() & state.keys()):
+        raise ValueError(f"{cls.__name__} has {', '.join(forbidden)}, which a file may not set")
     check_state(cls, state)
     fixed = {name: value for name, value in unset.items() if value is not MISSING}
     state = bounded(cls, {**state, **fixed})
