@@ -8,7 +8,6 @@ measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,7 +15,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from infinitask._base.arrays import HostArray, row_blocks
+from infinitask._base.arrays import HostArray
 from infinitask._base.validation import finite
 from infinitask.calibration._class_probabilities import (
     ShareScale,
@@ -110,43 +109,23 @@ class ManyClasses:
         They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
         costs and decide better than the field at a single θ, above all if a class is rare.
         """
-        costs, single = self._costs(X, theta, per_sample)
-        values = self._values(X, per_sample)(costs)
-        return values[:, 0] if single else values
-
-    def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
-        costs, single = self._costs(X, theta, per_sample)
-        values = self._values(X, per_sample)
-        if per_sample:
-            return np.asarray(np.argmax(values(costs), axis=-1))
-        blocks = row_blocks(costs.shape[0], self.count * _num_samples(X))
-        found = np.concatenate([np.argmax(values(costs[rows]), axis=-1) for rows in blocks], axis=1)
-        return found[:, 0] if single else found
-
-    def _costs(self, X: Any, theta: Any, per_sample: bool) -> tuple[HostArray, bool]:
-        """Lists of costs (q, K), and whether there is one for all rows."""
         costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         if per_sample and costs.shape[0] != _num_samples(X):
             raise ValueError(
                 f"theta holds {costs.shape[0]} lists of costs for {_num_samples(X)} rows of X; with per_sample=True "
                 "give one for each input."
             )
-        return costs, single and not per_sample
-
-    def _values(self, X: Any, per_sample: bool) -> Callable[[HostArray], HostArray]:
-        """Decision values as a function of costs (q, K): (n, q, K), or (n, K) with one list of costs for each row."""
         if self.scale is None:
-            inputs = self.model._inputs(X)
-            return lambda costs: self._fields(inputs, costs, per_sample)
-        p = self.probabilities(X)
-        logs = np.log(p if per_sample else p[:, None, :])
+            values = self._fields(self.model._inputs(X), costs, per_sample)
+        else:
+            p = self.probabilities(X)
+            values = np.log(np.maximum(costs, 1e-300)) + np.log(p if per_sample else p[:, None, :])
+            values -= np.mean(values, axis=-1, keepdims=True)
+        return values[:, 0] if single and not per_sample else values
 
-        def priced(costs: HostArray) -> HostArray:
-            found = np.log(np.maximum(costs, 1e-300)) + logs
-            return np.asarray(found - np.mean(found, axis=-1, keepdims=True))
-
-        return priced
+    def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
+        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
+        return np.asarray(np.argmax(self.decision_function(X, theta, per_sample), axis=-1))
 
     def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
         """f_k(x)(θ) for a checked X."""
