@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 import infinitask
 from infinitask import InfiniteFunctionRegressor
 from infinitask._base.arrays import row_blocks
-from infinitask.estimators import _curve_values
-from infinitask.estimators._curve_values import best_level
+from infinitask.estimators import _curves
+from infinitask.estimators._curves import best_level
 from infinitask.kernels import LearntMetric
 from infinitask.losses import Pinball
 from infinitask.losses._observed import AtTask
@@ -506,7 +506,7 @@ def test_curves_are_evaluated_in_blocks_of_any_size_alike(monkeypatch: pytest.Mo
     mean, score = model.mean_curve(), model.score(X, with_gaps(Y))
     assert score == pytest.approx(model.score(X, with_gaps(Y), sample_weight=np.ones(20)))
     for entries in (2**20, 30):
-        monkeypatch.setattr(_curve_values, "row_blocks", partial(row_blocks, entries=entries))
+        monkeypatch.setattr(_curves, "row_blocks", partial(row_blocks, entries=entries))
         np.testing.assert_allclose(model.predict(X, [theta] * 20), whole, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(model.derivative(X, [theta[::-1]] * 20), slopes[:, ::-1], rtol=0.0, atol=1e-11)
         np.testing.assert_allclose(model.mean_curve(), mean, rtol=0.0, atol=1e-12)

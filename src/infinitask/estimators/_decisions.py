@@ -19,8 +19,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
 from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._class_names import check_one_type, matrix_by_name
-from infinitask.estimators._many_classes import ManyClasses, cost_matrix, costs_of_matrix
+from infinitask.estimators._many_classes import ManyClasses, check_one_type, cost_matrix, costs_of_matrix
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
@@ -165,7 +164,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _cheapest(self, X: Any, costs: Any) -> HostArray:
         """The position of the class with the smallest expected cost, (n,)."""
-        more = cost_matrix(matrix_by_name(costs, self.classes_), self.classes_.size, _num_samples(X))
+        more = cost_matrix(costs, self.classes_, _num_samples(X))
         misses, many = costs_of_matrix(more), self._many()
         if misses is None:  # no costs of the true class alone are the same
             return np.asarray(np.argmin(np.einsum("ni,nij->nj", self.predict_proba(X), more), axis=1))
@@ -220,28 +219,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
 
     # ------------------------------------------------------------------------------- choosing a trade-off
-    @staticmethod
-    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
-        """θ = (fn − fp)/(fn + fp): the trade-off at which the weights of the errors are proportional to their costs.
-
-        Parameters
-        ----------
-        fn_cost, fp_cost : float or array (n,)
-            Costs of a false negative and of a false positive; arrays: of each row.
-
-        Returns
-        -------
-        float or ndarray (n,)
-
-        Examples
-        --------
-        >>> from infinitask import InfiniteCostSensitiveClassifier
-        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=9.0, fp_cost=1.0)
-        0.8
-        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=[9.0, 30.0], fp_cost=10.0)
-        array([-0.05263158,  0.5       ])
-        """
-        return theta_from_costs(fn_cost, fp_cost)
+    theta_from_costs = staticmethod(theta_from_costs)
 
     def choose_theta(
         self,

@@ -8,6 +8,7 @@ measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything els
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,7 +25,6 @@ from infinitask.calibration._class_probabilities import (
     shares_in_parts,
     with_classes,
 )
-from infinitask.estimators._class_names import costs_by_name
 from infinitask.estimators._parameters import ROUNDING, check_nodes
 from infinitask.tasks.classes import class_costs, for_classes
 
@@ -42,13 +42,56 @@ def several_classes(y: Any, sample_weight: Any) -> bool:
         return False
 
 
+def check_one_type(y: Any) -> None:
+    """Raise an error if labels cannot be sorted because they have several types, or if one is None.
+
+    Examples
+    --------
+    >>> check_one_type(np.array(["dry", "fog"]))
+    """
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim != 1:
+        return
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise TypeError(
+            f"y holds labels of the types {', '.join(kinds)}; they must be of one type, all texts or all numbers, and "
+            "none missing. Convert them, say by str, and leave out rows without a label."
+        ) from None
+
+
 # -------------------------------------------------------------------------------------------------- costs
-def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
+def costs_by_name(theta: Any, classes: HostArray) -> Any:
+    """Costs of a dictionary, a series or the columns of a table, in the order of ``classes``.
+
+    Everything else, and tables with the default names 0, 1, 2, …, is returned unchanged.
+
+    Examples
+    --------
+    >>> costs_by_name({"fog": 9.0, "dry": 1.0}, np.array(["dry", "fog"])).tolist()
+    [1.0, 9.0]
+    """
+    if isinstance(theta, Mapping):
+        return _ordered(list(theta.values()), list(theta), classes, "the names of theta")
+    columns = getattr(theta, "columns", None)
+    if columns is not None:
+        return _ordered(np.asarray(theta), columns, classes, "the columns of theta")
+    return _ordered(theta, getattr(theta, "index", None), classes, "the index of theta")
+
+
+def cost_matrix(costs: Any, classes: HostArray, n: int) -> HostArray:
     """The cost of each prediction beyond that of the correct one, (1, K, K) or (n, K, K): C_ij − C_ii.
 
-    The cost or gain of the correct prediction does not change which prediction is best.
+    The cost or gain of the correct prediction does not change which prediction is best. Rows and columns that a table
+    names may have any order. A Polars table names only its columns; its rows must be in the order of ``classes``.
     """
-    K = n_classes
+    K = classes.size
+    columns = getattr(costs, "columns", None)
+    if columns is not None:
+        costs = _ordered(np.asarray(costs), getattr(costs, "index", None), classes, "the index of costs", axis=0)
+        costs = _ordered(costs, columns, classes, "the columns of costs")
     C = finite("costs", costs, np.ndim(costs))
     if C.shape not in ((K, K), (n, K, K)):
         raise ValueError(
@@ -77,6 +120,35 @@ def costs_of_matrix(more: HostArray) -> HostArray | None:
     if np.any(np.ptp(off, axis=2, keepdims=True) > ROUNDING * size) or np.any(off < 0.0):
         return None
     return np.asarray(off[:, :, 0])
+
+
+def _ordered(values: Any, names: Any, classes: HostArray, what: str, axis: int = -1) -> Any:
+    """Values in the order of ``classes`` along an axis; unchanged if they have no names, or only default ones."""
+    if names is None or callable(names) or _unnamed(names):
+        return values
+    return np.take(np.asarray(values), _places(list(names), classes, what), axis=axis)
+
+
+def _unnamed(names: Any) -> bool:
+    """Whether names are the default numbers 0, 1, 2, … of a table."""
+    return type(names).__name__ == "RangeIndex" and names.start == 0 and names.step == 1
+
+
+def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:
+    """The position of each class among the names, which are labels or labels as text, each exactly once."""
+    labels = classes.tolist()
+    known = names if set(names) & set(labels) else [str(given) for given in names]
+    asked = labels if known is names else [str(label) for label in labels]
+    unknown = [names[i] for i, given in enumerate(known) if given not in asked]
+    missing = [labels[i] for i, label in enumerate(asked) if label not in known]
+    if unknown or missing or len(set(known)) < len(known):
+        found = [f"holds {unknown}, which are no classes" if unknown else "", f"lacks {missing}" if missing else ""]
+        found += ["" if unknown or missing else "holds a class twice"]
+        raise ValueError(
+            f"{what} must name each of the classes {labels} once: it {' and '.join(filter(None, found))}. Give the "
+            "names of classes_, or an array in their order."
+        )
+    return [known.index(label) for label in asked]
 
 
 # -------------------------------------------------------------------------------------------------- predictions

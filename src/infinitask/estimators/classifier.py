@@ -12,9 +12,8 @@ import numpy as np
 
 from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._class_names import costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
-from infinitask.estimators._many_classes import several_classes
+from infinitask.estimators._many_classes import costs_by_name, several_classes
 from infinitask.estimators._parameters import check_given, recipe_of
 from infinitask.estimators._shared import Continuum, Explorable, estimator
 from infinitask.fitting._learn import generator

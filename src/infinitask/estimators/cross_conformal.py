@@ -147,9 +147,6 @@ class CrossConformal(RegressorMixin, BaseEstimator):
 
     set_output = _frames.set_output
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "calibration_")
-
 
 def _fold(model: Any, seen: dict[str, Any], X: Any, y: HostArray) -> tuple[Any, ConformalCalibration]:
     """The fit to the training rows, and the scores of the held-out rows."""

@@ -14,8 +14,7 @@ from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
 from infinitask.estimators._base import BaseInfiniteTask, Prepared, reported
 from infinitask.estimators._curve_choice import chosen
-from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
-from infinitask.estimators._curves import Curves, Design, days, own_points
+from infinitask.estimators._curves import Curves, Design, best_level, days, one_curve_at, own_points, values_at
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._shared import d2_score, estimator
 from infinitask.estimators._sources import in_kind, in_memory, on_host
@@ -307,7 +306,6 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return self._asked(X, theta, 1)
 
     def _asked(self, X: Any, theta: Any, order: int) -> Any:
-        check_is_fitted(self)
         X = self._inputs(X)
         theta = days(theta)
         own = None if theta is None else own_points(theta, X.shape[0])

@@ -74,7 +74,6 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> bool((low < high).all())
         True
         """
-        check_is_fitted(self)
         asked, single = coverages(coverage)
         if hasattr(self, "calibration_"):
             X = self._inputs(X)
@@ -142,7 +141,6 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> distribution.mean().shape, distribution.crps(y).shape, distribution.ppf([0.1, 0.9]).shape
         ((100,), (100,), (100, 2))
         """
-        check_is_fitted(self)
         values = np.concatenate([curves.values for _, curves in self._curves(self._inputs(X))])
         return _distribution(Rearrangement(self._curve_levels(), values))
 
@@ -162,7 +160,6 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> InfiniteQuantileRegressor(n_nodes=20).fit(X, y).predict_cdf(X, y).shape
         (100,)
         """
-        check_is_fitted(self)
         points, flat = as_points(y, _num_samples(X))
         blocks = self._curves(self._inputs(X))
         values = np.concatenate([_distribution(curves).cdf(points[rows]) for rows, curves in blocks])

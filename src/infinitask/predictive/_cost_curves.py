@@ -14,7 +14,7 @@ from infinitask._base.validation import finite, nonnegative, number, numbers
 
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
-    """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.
+    """θ = (fn − fp)/(fn + fp): the trade-off at which the weights of the errors are proportional to their costs.
 
     Parameters
     ----------
