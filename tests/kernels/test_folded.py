@@ -64,7 +64,7 @@ def test_kinks_and_narrow_kernels_are_not_interpolated(kernel: InputKernel) -> N
 
 def test_an_interpolation_passes_through_its_points() -> None:
     folded = Folded(Towards(Additive(RBF(gamma=0.5)), Z), A)
-    points = folded.parts[0].points  # type: ignore[attr-defined]
+    points = folded.interpolated[0].points
     X = np.tile(Z[:1], (points.shape[1], 1))
     X[:, :3] = points[:3].T
     inside = np.clip(X, Z.min(axis=0), Z.max(axis=0))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import lru_cache
+from copy import copy
+from functools import lru_cache, partial
 from typing import Any, Self, final
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-from ._towards import Towards, _Joined, _Linear, _Part, _PerFeature, _summed
+from ._towards import Linear, Part, PerFeature, Towards, joined, summed
 
 NODES = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 """How many points an interpolation may have."""
@@ -45,32 +46,38 @@ class Folded:
 
     def __init__(self, towards: Towards, A: HostArray) -> None:
         self.towards, self.A = towards, A
-        whole = towards.part
-        parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
-        found = [(part, _short(part)) for part in parts]
-        rest = [part for part, short in found if short is None]
-        self.parts: list[_Part] = [_Joined(np.add, rest)] if rest else []
-        """What looks at landmarks, added up, and parts that have fewer features."""
-        self.parts += [short for _, short in found if short is not None]
-        self.weights = [part.weights(A) for part in self.parts]
+        self.parts: list[tuple[Part, HostArray]] = []
+        """Features, and the numbers that they are multiplied by."""
+        self.interpolated: list[_Interpolated] = []
+        rest: list[Part] = []
+        for part in towards.parts:
+            fewer = _Interpolated.of(part) if isinstance(part, PerFeature) else None
+            if isinstance(part, Linear):
+                self.parts.append((partial(_seen, part.view), part.columns @ A))
+            elif fewer is not None:
+                self.parts.append((fewer, fewer.weights(A)))
+                self.interpolated.append(fewer)
+            else:
+                rest.append(part)
+        if rest:  # what looks at landmarks, added up
+            self.parts.insert(0, (partial(joined, np.add, rest), A))
 
     @property
     def width(self) -> int:
         """How many numbers a row takes on the way."""
-        return sum(len(weights) for weights in self.weights)
+        return sum(len(weights) for _, weights in self.parts)
 
     def times(self, R: HostArray) -> Folded:
         """x ↦ k(x, Z) A R."""
-        other = object.__new__(Folded)
-        other.towards, other.parts = self.towards, self.parts
-        other.A, other.weights = self.A @ R, [weights @ R for weights in self.weights]
+        other = copy(self)
+        other.A, other.parts = self.A @ R, [(part, weights @ R) for part, weights in self.parts]
         return other
 
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
         inside = np.ones(X.shape[0], dtype=bool)
-        for part in self.parts:
+        for part in self.interpolated:
             inside &= part.inside(inputs)
         if inside.all():
             return self._all(inputs)
@@ -81,87 +88,62 @@ class Folded:
         return values
 
     def _all(self, inputs: list[HostArray]) -> HostArray:
-        found = [part(inputs) @ weights for part, weights in zip(self.parts, self.weights, strict=True)]
-        total = found[0]
-        for values in found[1:]:
-            total += values
-        return total
+        (first, weights), *others = self.parts
+        total = first(inputs) @ weights
+        for part, weights in others:
+            total += part(inputs) @ weights
+        return np.asarray(total)
 
 
-def _short(part: _Part) -> _Part | None:
-    """The part with features of its own; None where it looks at landmarks."""
-    if isinstance(part, _Linear):
-        return _ShortLinear(part)
-    return _Interpolated.of(part) if isinstance(part, _PerFeature) else None
-
-
-@final
-class _ShortLinear(_Part):
-    """xᵀ(ZᵀA)."""
-
-    def __init__(self, part: _Linear) -> None:
-        self.part = part
-
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        return inputs[self.part.view]
-
-    def weights(self, A: HostArray) -> HostArray:
-        return np.asarray(self.part.columns @ A)
+def _seen(view: int, inputs: list[HostArray]) -> HostArray:
+    """The features themselves."""
+    return inputs[view]
 
 
 @final
-class _Interpolated(_Part):
+class _Interpolated:
     """A sum over features of Gaussian kernels, interpolated between Chebyshev points over the range of each feature.
 
     The interpolation has a relative error of a rounding or two; rows with a feature beyond the range of the landmarks
     are not inside.
     """
 
-    def __init__(self, part: _PerFeature, count: int) -> None:
+    def __init__(self, part: PerFeature, count: int) -> None:
         self.part = part
         unit, self.signs = _chebyshev(count)
         self.low, self.high = (ends[:, None] for ends in (part.columns.min(axis=1), part.columns.max(axis=1)))
         self.points = 0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * unit
 
     @classmethod
-    def of(cls, part: _PerFeature) -> Self | None:
+    def of(cls, part: PerFeature) -> Self | None:
         """None where the functions have kinks, or vary too much over the range of a feature."""
         if not all(p.is_exponential for p in part.profiles):
             return None
         widest = 0.0
         if part.others.size:
-            rates = np.max([p.gamma[:, 0] for p in part.profiles], axis=0)
+            rates = np.max([p.gamma + np.zeros((part.others.size, 1)) for p in part.profiles], axis=0)[:, 0]
             widest = float(np.max(np.sqrt(rates) * np.ptp(part.columns, axis=1)))
         count = next((count for count in NODES if _error(count, _rounded_up(widest)) <= INTERPOLATION_ERROR), None)
         return None if count is None or count * 2 > part.at_high.shape[1] else cls(part, count)
 
-    def _inputs(self, inputs: list[HostArray]) -> tuple[HostArray, HostArray]:
-        """Features with two values, (n, d₂), and the others, (n, d₁, 1)."""
-        X = inputs[self.part.view]
-        return X[:, self.part.two], X[:, self.part.others, None]
-
     def inside(self, inputs: list[HostArray]) -> HostArray:
-        x = self._inputs(inputs)[1]
+        """Which rows it is made for, (n,)."""
+        x = inputs[self.part.view][:, self.part.others, None]
         return np.asarray(np.all((x >= self.low) & (x <= self.high), axis=(1, 2)))
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
-        two, x = self._inputs(inputs)
-        n = x.shape[0]
-        features: HostArray = _weights(x - self.points, self.signs).reshape(n, -1)
-        if not self.part.two.size:
-            return features
-        low, high = _summed((two - self.part.ends) ** 2, self.part.at_ends)
-        return np.concatenate([features, low, high], axis=1)
+        X = inputs[self.part.view]
+        away = X[:, self.part.others, None] - self.points
+        features: HostArray = _weights(away, self.signs).reshape(X.shape[0], -1)
+        return np.concatenate([features, *self.part.of_two_values(X)], axis=1) if self.part.two.size else features
 
     def weights(self, A: HostArray) -> HostArray:
-        part, d = self.part, self.part.d
-        blocks = []
-        for j, (points, z) in enumerate(zip(self.points, part.columns, strict=True)):
-            squares = (points[:, None] - z) ** 2
-            blocks.append(_summed(squares, part.of_column(j)) @ A)
+        """What the features are multiplied by, (m, q)."""
+        part = self.part
+        at_points = [summed((x[:, None] - part.columns) ** 2, part.profiles) @ A for x in self.points.T]
         high = part.at_high @ A
-        blocks += [A.sum(axis=0) - high, high]
-        return np.asarray(np.concatenate(blocks) / d)
+        found = [np.stack(at_points, axis=1).reshape(-1, A.shape[1]), A.sum(axis=0) - high, high]
+        return np.asarray(np.concatenate(found) / part.d)
 
 
 @lru_cache(maxsize=32)

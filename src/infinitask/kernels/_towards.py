@@ -8,10 +8,10 @@ are few of them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, TypeGuard, final
+from functools import partial
+from typing import Any, TypeAlias, TypeGuard, final
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -51,7 +51,8 @@ class Towards:
         self._changes: list[tuple[int, Callable[[HostArray], HostArray]]] = []
         """The view that is changed, and how."""
         self._known: dict[Hashable, int] = {}
-        self.part = self._joined(self._terms(kernel.describe(), 0))
+        self.parts = self._parts(self._terms(kernel.describe(), 0))
+        """What k(x, Z) is the sum of."""
         self._ordinary = 0 not in Z.shape and all(magnitude(view) == 1.0 for view in self._views)
 
     def takes(self, X: Any) -> bool:
@@ -68,7 +69,7 @@ class Towards:
 
     def __call__(self, X: HostArray) -> HostArray:
         """k(x, z) for the rows of X, (n, p); a fresh array."""
-        return self.part(self.inputs(X))
+        return joined(np.add, self.parts, self.inputs(X))
 
     def inputs(self, X: HostArray) -> list[HostArray]:
         """What the kernels inside of others see of the rows of X."""
@@ -93,11 +94,11 @@ class Towards:
             self._changes.append((view, change))
         return self._terms(node.parts[0], self._known[place])
 
-    def _joined(self, terms: list[tuple[Description, int]]) -> _Part:
-        """The sum of the terms; those that look at the same distances are computed together."""
+    def _parts(self, terms: list[tuple[Description, int]]) -> list[Part]:
+        """Parts whose sum is that of the terms; terms that look at the same distances are one part."""
         radial: dict[tuple[int, str], list[Profile]] = {}
         each: dict[int, list[Profile]] = {}
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for node, view in terms:
             Z = self._views[view]
             profile, per_feature = node.profile, _per_feature(node, int(Z.shape[1]))
@@ -106,15 +107,14 @@ class Towards:
             elif per_feature is not None:
                 each.setdefault(view, []).append(per_feature)
             elif node.kind == "product":
-                factors = [self._joined(self._terms(part, view)) for part in node.parts]
-                parts.append(_Joined(np.multiply, factors))
+                factors = [self._parts(self._terms(part, view)) for part in node.parts]
+                parts.append(partial(joined, np.multiply, [partial(joined, np.add, factor) for factor in factors]))
             elif profile is not None and profile.is_linear:
-                parts.append(_Linear(view, Z))
+                parts.append(Linear(view, Z))
             else:
-                parts.append(_Plain(view, Z, node.kernel))
+                parts.append(partial(_plain, view, Z, node.kernel))
         parts += [_Radial(view, self._views[view], of, p) for (view, of), p in radial.items()]
-        parts += [_PerFeature(view, self._views[view], profiles) for view, profiles in each.items()]
-        return parts[0] if len(parts) == 1 else _Joined(np.add, parts)
+        return parts + [PerFeature(view, self._views[view], profiles) for view, profiles in each.items()]
 
 
 def _change(node: Description, d: int) -> tuple[Callable[[HostArray], HostArray] | None, Hashable]:
@@ -169,67 +169,44 @@ def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostA
     """
     profile = _per_feature(kernel.describe(), int(Z.shape[1]))
     ordinary = 0 not in (*X.shape, *Z.shape) and magnitude(X) == 1.0 == magnitude(Z)
-    return _PerFeature(0, Z, [profile])([X]) if profile is not None and ordinary else None
+    return PerFeature(0, Z, [profile])([X]) if profile is not None and ordinary else None
 
 
 # -------------------------------------------------------------------------------------------------------- the parts
-class _Part(ABC):
-    """A part of k(x, Z), or features of which a part of k(x, Z) A is made, from the rows in all views."""
-
-    @abstractmethod
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        """A fresh array (n, p), or features (n, m)."""
-
-    def weights(self, A: HostArray) -> HostArray:
-        """What the features are multiplied by, (m, q); A itself for k(x, Z)."""
-        return A
-
-    def inside(self, inputs: list[HostArray]) -> Any:
-        """Which rows the features are made for, (n,) or one answer for all."""
-        return True
+Part: TypeAlias = Callable[[list[HostArray]], HostArray]
+"""A part of k(x, Z), or features of which a part of k(x, Z) A is made: from the rows in all views, a fresh array."""
 
 
-@final
-class _Plain(_Part):
+def joined(join: np.ufunc, parts: list[Part], inputs: list[HostArray]) -> HostArray:
+    """The sum or the product of some parts, by a function of NumPy."""
+    first, *others = parts
+    total = first(inputs)
+    for part in others:
+        join(total, part(inputs), out=total)
+    return total
+
+
+def _plain(view: int, Z: HostArray, kernel: Any, inputs: list[HostArray]) -> HostArray:
     """A kernel that nothing more is known of."""
-
-    def __init__(self, view: int, Z: HostArray, kernel: Any) -> None:
-        self.view, self.Z, self.kernel = view, Z, kernel
-
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        return np.array(self.kernel(inputs[self.view], self.Z))  # a copy: a function may keep what it returns
+    return np.array(kernel(inputs[view], Z))  # a copy: a function may keep what it returns
 
 
 @final
-class _Linear(_Part):
+class Linear:
     """xᵀz."""
 
     def __init__(self, view: int, Z: HostArray) -> None:
         self.view, self.columns = view, Z.T
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
-        return inputs[self.view] @ self.columns
-
-
-@final
-class _Joined(_Part):
-    """A sum or a product, by a function of NumPy."""
-
-    def __init__(self, join: np.ufunc, parts: list[_Part]) -> None:
-        self.join, self.parts = join, parts
-
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        total = self.parts[0](inputs)
-        for part in self.parts[1:]:
-            self.join(total, part(inputs), out=total)
-        return total
+        return np.asarray(inputs[self.view] @ self.columns)
 
 
 _DISTANCES = {"squared": ("sqeuclidean", squared_distances), "l1": ("cityblock", l1_distances)}
 
 
 @final
-class _Radial(_Part):
+class _Radial:
     """A sum of functions of one distance."""
 
     def __init__(self, view: int, Z: HostArray, of: str, profiles: list[Profile]) -> None:
@@ -241,13 +218,13 @@ class _Radial(_Part):
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         X = inputs[self.view]
         if X.shape[0] < FEW_ROWS:
-            return _summed(cdist(X, self.Z, self.metric), self.profiles)
+            return summed(cdist(X, self.Z, self.metric), self.profiles)
         # with the largest rate: how exact a product of matrices has to be depends on it
-        return _summed(self.distances(X, self.Z, self.rate), self.relative)
+        return summed(self.distances(X, self.Z, self.rate), self.relative)
 
 
 @final
-class _PerFeature(_Part):
+class PerFeature:
     """A sum of means over the features of a function of one feature: (1/d) Σ_j f_j(x_j − z_j).
 
     A feature with two values u and v among the landmarks, such as a one-hot column, needs f_j at both only:
@@ -263,51 +240,26 @@ class _PerFeature(_Part):
         self.at_high = np.ascontiguousarray((Z[:, two] == high[two]).T, dtype=float)
         self.at_ends = [replace(p, gamma=_same(p.gamma[two].T)) for p in profiles]
         self.columns = np.ascontiguousarray(Z[:, ~two].T)
-        self.profiles = [replace(p, gamma=p.gamma[~two]) for p in profiles]
-        self.blocks = row_blocks(len(self.columns), len(Z), IN_CACHE)
-        self.each = [[replace(p, gamma=_same(p.gamma[block])) for p in self.profiles] for block in self.blocks]
-
-    def of_column(self, j: int) -> list[Profile]:
-        """The functions of one feature with more than two values."""
-        return [replace(p, gamma=float(p.gamma[j, 0])) for p in self.profiles]
+        self.profiles = [replace(p, gamma=_same(p.gamma[~two])) for p in profiles]
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         X = inputs[self.view]
-        total = self._of_two_values(X[:, self.two])
-        rest = X[:, self.others]
-        if X.shape[0] < len(self.columns):
-            for row, x in zip(total, rest[:, :, None], strict=True):
-                self._add_row(row, x)
-        else:
-            self._add_rows(total, rest)
+        total = np.zeros((X.shape[0], self.columns.shape[1]))
+        if self.two.size:
+            low, high = self.of_two_values(X)
+            total += (high - low) @ self.at_high
+            total += low.sum(axis=1, keepdims=True)
+        rest, ones = X[:, self.others, None], np.ones(len(self.columns))
+        for rows in row_blocks(len(X), self.columns.size, IN_CACHE):
+            squares = rest[rows] - self.columns
+            np.multiply(squares, squares, out=squares)
+            total[rows] += ones @ summed(squares, self.profiles)
         total /= self.d
         return total
 
-    def _of_two_values(self, X: HostArray) -> HostArray:
-        if not self.two.size:
-            return np.zeros((X.shape[0], self.columns.shape[1]))
-        low, high = _summed((X - self.ends) ** 2, self.at_ends)
-        total = (high - low) @ self.at_high
-        total += low.sum(axis=1, keepdims=True)
-        return np.asarray(total)
-
-    def _add_rows(self, total: HostArray, X: HostArray) -> None:
-        each = [self.of_column(j) for j in range(len(self.columns))]
-        blocks = row_blocks(len(total), total.shape[1], IN_CACHE)
-        squares = np.empty_like(total[blocks[0]])
-        for rows in blocks:
-            part, room = total[rows], squares[: rows.stop - rows.start]
-            for j, z in enumerate(self.columns):
-                np.subtract(X[rows, j, None], z, out=room)
-                np.multiply(room, room, out=room)
-                part += _summed(room, each[j])
-
-    def _add_row(self, total: HostArray, x: HostArray) -> None:
-        ones, room = np.ones(len(self.columns)), np.empty_like(self.columns[self.blocks[0]])
-        for block, profiles in zip(self.blocks, self.each, strict=True):
-            squares = np.subtract(self.columns[block], x[block], out=room[: block.stop - block.start])
-            np.multiply(squares, squares, out=squares)
-            total += ones[block] @ _summed(squares, profiles)
+    def of_two_values(self, X: HostArray) -> HostArray:
+        """f_j(x_j − u_j) and f_j(x_j − v_j) of the features with two values, (2, n, d₂)."""
+        return summed((X[:, self.two] - self.ends) ** 2, self.at_ends)
 
 
 def _same(gamma: HostArray) -> Any:
@@ -315,26 +267,12 @@ def _same(gamma: HostArray) -> Any:
     return float(gamma.flat[0]) if gamma.size and np.all(gamma == gamma.flat[0]) else gamma
 
 
-def _summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
-    """The sum of all profiles at these squared distances, which are overwritten."""
+def summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
+    """The sum of all profiles at these distances, which are overwritten."""
     *others, last = profiles
-    found = [_at(squares, profile, np.empty_like(squares)) for profile in others]
-    total = _at(squares, last, squares)
+    found = [profile(profile.gamma * squares) for profile in others]
+    squares *= last.gamma
+    total = last(squares)
     for values in found:
         total += values
-    return total
-
-
-def _at(squares: HostArray, profile: Profile, out: HostArray) -> HostArray:
-    """One profile; ``out`` may be ``squares``, and is used up."""
-    if profile.is_exponential:
-        np.multiply(squares, -profile.gamma, out=out)
-        np.exp(out, out=out)
-        return out
-    np.multiply(squares, profile.factor * profile.gamma, out=out)
-    if profile.root:
-        np.sqrt(out, out=out)
-    decayed = np.exp(-out)
-    if len(profile.series) > 1:
-        decayed *= profile.polynomial(out)
-    return decayed
+    return np.asarray(total)
