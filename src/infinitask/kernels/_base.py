@@ -24,7 +24,6 @@ kind           values              k(x, z)
 from __future__ import annotations
 
 import inspect
-import math
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -75,11 +74,6 @@ class Profile:
     series: tuple[float, ...] = ()
     offset: float = 0.0
     power: float = 1
-
-    @property
-    def is_distance(self) -> bool:
-        """Whether s(x, x) = 0."""
-        return self.of in ("squared", "l1", "chi2")
 
     @property
     def is_exponential(self) -> bool:
@@ -314,12 +308,8 @@ class InputKernel(Kernel):
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
-        profile, X = self.profile(), matrix(X)
-        xp = namespace(X)
-        if profile.is_distance:
-            return profile(xp.zeros_like(xp.sum(X, axis=1)))
-        X = math.sqrt(self._resolved()[1]) * X
-        return profile(xp.sum(X * X, axis=1))
+        profile, gamma = self._resolved()
+        return profile(STATISTICS[profile.of].own(matrix(X), gamma))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Frequencies W (d, n_components), sampled independently, with k(x, z) = E cos(wᵀ(x − z))."""
@@ -369,8 +359,8 @@ class InputKernel(Kernel):
                 "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
             )
         profile, gamma = self._resolved()
-        values, slopes = STATISTICS[profile.of]
-        return slopes(X, Z, W, profile.derivative(values(X, Z, gamma), gamma))
+        of = STATISTICS[profile.of]
+        return of.slopes(X, Z, W, profile.derivative(of.values(X, Z, gamma), gamma))
 
     def _resolved(self) -> tuple[Profile, float]:
         """The profile and its γ; an error where that has no number yet."""

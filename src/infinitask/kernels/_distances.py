@@ -317,11 +317,12 @@ class Statistic(NamedTuple):
     """A number of each pair of rows.
 
     ``values(X, Z, γ)`` is γ·s(x_i, z_j), (n, p). ``slopes(X, Z, W, pairs)`` is Σ_j W_sij pairs_ij ∂s(x_i, z_j)/∂x_i,
-    (s, n, d).
+    (s, n, d). ``own(X, γ)`` is γ·s(x_i, x_i), (n,).
     """
 
     values: Callable[[Array, Array, float], Array]
     slopes: Callable[[Array, Array, Array, Array], Array]
+    own: Callable[[Array, float], Array]
 
 
 def radial_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
@@ -362,9 +363,19 @@ def _chi2_slope(x: Array, z: Array) -> Array:
     return 1.0 - 4.0 * fraction * fraction
 
 
+def _no_distance(X: Array, gamma: float) -> Array:
+    xp = namespace(X)
+    return xp.zeros_like(xp.sum(X, axis=1))
+
+
+def _squared_norms(X: Array, gamma: float) -> Array:
+    X = math.sqrt(gamma) * X
+    return namespace(X).sum(X * X, axis=1)
+
+
 STATISTICS = {
-    "squared": Statistic(squared_distances, radial_slopes),
-    "l1": Statistic(l1_distances, partial(_column_slopes, slope=_sign)),
-    "chi2": Statistic(chi2_distances, partial(_column_slopes, slope=_chi2_slope)),
-    "product": Statistic(products, product_slopes),
+    "squared": Statistic(squared_distances, radial_slopes, _no_distance),
+    "l1": Statistic(l1_distances, partial(_column_slopes, slope=_sign), _no_distance),
+    "chi2": Statistic(chi2_distances, partial(_column_slopes, slope=_chi2_slope), _no_distance),
+    "product": Statistic(products, product_slopes, _squared_norms),
 }
