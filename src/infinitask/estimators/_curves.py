@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, final
@@ -330,20 +331,16 @@ def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
     found = found if isinstance(found, (list, tuple)) else np.asarray(found)
     if getattr(found, "dtype", np.dtype(float)).kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers; it must be real.")
-    try:
+    with suppress(TypeError, ValueError):
         return np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError):
-        if isinstance(found, (list, tuple)) or found.dtype == object:
-            try:
-                parts = [np.asarray(on_host(part), dtype=np.float64) for part in found]
-            except (TypeError, ValueError):
-                parts = []
-            if parts and all(part.ndim > 0 for part in parts):
-                return parts
-        raise ValueError(
-            f"{name} was given as {type(values).__name__} that does not hold numbers only; it must be an array of "
-            "numbers, with NaN for gaps, or a list of such arrays."
-        ) from None
+    with suppress(TypeError, ValueError):  # arrays of several lengths
+        parts = [np.asarray(on_host(part), dtype=np.float64) for part in found]
+        if parts and all(part.ndim > 0 for part in parts):
+            return parts
+    raise ValueError(
+        f"{name} was given as {type(values).__name__} that does not hold numbers only; it must be an array of "
+        "numbers, with NaN for gaps, or a list of such arrays."
+    )
 
 
 # --------------------------------------------------------------------------------------------- values

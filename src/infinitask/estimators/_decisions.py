@@ -19,7 +19,13 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
 from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._many_classes import ManyClasses, check_one_type, cost_matrix, costs_of_matrix
+from infinitask.estimators._many_classes import (
+    check_one_type,
+    cost_matrix,
+    costs_of_matrix,
+    decision_values,
+    probabilities,
+)
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
@@ -93,10 +99,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         per_sample : bool, default=False
             Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the result is h(x_i)(θ_i).
         """
-        many = self._many()
-        if many is not None:
-            return many.decision_function(X, self.theta if theta is None else theta, flag("per_sample", per_sample))
-        default, per_sample = self._default_theta(), flag("per_sample", per_sample)
+        per_sample = flag("per_sample", per_sample)
+        if self._has_several_classes():
+            return decision_values(self, X, self.theta if theta is None else theta, per_sample)
+        default = self._default_theta()
         if theta is not None or per_sample or np.ndim(default) > 0:
             return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
         positive = self._values(X, default, "theta") > 0.0
@@ -137,42 +143,36 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> bool((model.predict(X, costs=[[0.0, 1.0], [9.0, 0.0]]) == model.predict(X, theta=0.8)).all())
         True
         """
-        many = self._many()
+        several, per_sample, name = self._has_several_classes(), flag("per_sample", per_sample), "theta"
         if costs is not None:
-            if theta is not None or flag("per_sample", per_sample):
+            if theta is not None or per_sample:
                 raise ValueError("costs was given with theta or per_sample; costs say all of it: leave these out.")
-            return np.asarray(self.classes_[self._cheapest(X, costs)])
-        if many is not None:
-            asked = self.theta if theta is None else theta
-            return np.asarray(self.classes_[many.decided(X, asked, flag("per_sample", per_sample))])
+            more = cost_matrix(costs, self.classes_, _num_samples(X))
+            misses = costs_of_matrix(more)
+            if misses is None:  # costs that depend on the wrong class too are no trade-off
+                cheapest = np.argmin(np.einsum("ni,nij->nj", self.predict_proba(X), more), axis=1)
+                return np.asarray(self.classes_[cheapest])
+            theta = misses if several else self.theta_from_costs(misses[:, 1], misses[:, 0])
+            per_sample, name = len(theta) > 1, "costs"
+            theta = theta if per_sample else theta[0]
+        if several:
+            values = decision_values(self, X, self.theta if theta is None else theta, per_sample)
+            return np.asarray(self.classes_[np.argmax(values, axis=-1)])
         theta = self._default_theta() if theta is None else theta
-        per_row = flag("per_sample", per_sample)
-        if not per_row and np.ndim(theta) == 1 and np.size(theta) == _num_samples(X) > TRADE_OFFS:
+        if not per_sample and np.ndim(theta) == 1 and np.size(theta) == _num_samples(X) > TRADE_OFFS:
             warnings.warn(
                 f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are predicted for each "
                 "row; for one trade-off for each row give per_sample=True.",
                 UserWarning,
                 stacklevel=2,
             )
-        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
+        positive = self._values(X, theta, name, per_sample=per_sample) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
-    def _many(self) -> ManyClasses | None:
-        """The predictions of a fitted model of more than two classes; None for two."""
+    def _has_several_classes(self) -> bool:
+        """Whether the fitted model decides between more than two classes."""
         check_is_fitted(self)
-        return ManyClasses(self) if self.classes_.size > 2 else None
-
-    def _cheapest(self, X: Any, costs: Any) -> HostArray:
-        """The position of the class with the smallest expected cost, (n,)."""
-        more = cost_matrix(costs, self.classes_, _num_samples(X))
-        misses, many = costs_of_matrix(more), self._many()
-        if misses is None:  # no costs of the true class alone are the same
-            return np.asarray(np.argmin(np.einsum("ni,nij->nj", self.predict_proba(X), more), axis=1))
-        one = len(misses) == 1
-        if many is not None:
-            return many.decided(X, misses[0] if one else misses, not one)
-        theta = self.theta_from_costs(misses[:, 1], misses[:, 0])
-        return np.asarray(self._values(X, theta[0] if one else theta, "costs", per_sample=not one) > 0.0) + 0
+        return bool(self.classes_.size > 2)
 
     @in_kind
     def predict_proba(self, X: Any) -> HostArray:
@@ -204,9 +204,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> model.predict_proba(X[:3]).round(1).tolist(), y[:3].tolist()
         ([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], [0, 1, 0])
         """
-        many = self._many()
-        if many is not None:
-            return many.probabilities(X)
+        if self._has_several_classes():
+            return probabilities(self, X)
         levels = self._levels(TRADE_OFFS)
         blocks = self._at_levels(self._inputs(X), levels)
         p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for h in blocks])
@@ -341,7 +340,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _confusion(self, X: Any, y: Any, sample_weight: Any = None, also: tuple[float, ...] = ()) -> Confusion:
         """The errors on (X, y) at all levels and at those of ``also``."""
-        if self._many() is not None:
+        if self._has_several_classes():
             raise ValueError(
                 f"The model has {self.classes_.size} classes; curves and choices of a single θ are those of two. Give "
                 "costs to predict: predict(X, theta) with a cost for each class, or predict(X, costs=matrix)."

@@ -9,8 +9,7 @@ measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything els
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
@@ -152,87 +151,66 @@ def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:
 
 
 # -------------------------------------------------------------------------------------------------- predictions
-@final
-@dataclass(frozen=True, eq=False)
-class ManyClasses:
-    """The predictions of a fitted model of more than two classes.
+def decision_values(model: BaseInfiniteTask, X: Any, theta: Any, per_sample: bool) -> HostArray:
+    """Decision values, which sum to zero: (n, K) for one list of costs or one for each row, (n, q, K) for several.
 
-    Parameters
-    ----------
-    model : InfiniteCostSensitiveClassifier
-        Fitted.
+    They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
+    costs and decide better than the field at a single θ, above all if a class is rare.
     """
+    costs, single = class_costs(costs_by_name(theta, model.classes_), model.classes_.size)
+    if per_sample and costs.shape[0] != _num_samples(X):
+        raise ValueError(
+            f"theta holds {costs.shape[0]} lists of costs for {_num_samples(X)} rows of X; with per_sample=True "
+            "give one for each input."
+        )
+    if _scale_of(model) is None:
+        values = _fields(model, model._inputs(X), costs, per_sample)
+    else:
+        p = probabilities(model, X)
+        values = np.log(np.maximum(costs, 1e-300)) + np.log(p if per_sample else p[:, None, :])
+        values -= np.mean(values, axis=-1, keepdims=True)
+    return values[:, 0] if single and not per_sample else values
 
-    model: BaseInfiniteTask
 
-    @property
-    def count(self) -> int:
-        """K."""
-        return int(self.model.classes_.size)
+def _scale_of(model: BaseInfiniteTask) -> ShareScale | None:
+    """The post-fit calibration; None if decisions are those of the field."""
+    return getattr(model, "share_scale_", None)
 
-    @property
-    def scale(self) -> ShareScale | None:
-        """The post-fit calibration; None if decisions are those of the field."""
-        return getattr(self.model, "share_scale_", None)
 
-    def decision_function(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """Decision values, which sum to zero: (n, K) for one list of costs or one for each row, (n, q, K) for several.
-
-        They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
-        costs and decide better than the field at a single θ, above all if a class is rare.
-        """
-        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
-        if per_sample and costs.shape[0] != _num_samples(X):
-            raise ValueError(
-                f"theta holds {costs.shape[0]} lists of costs for {_num_samples(X)} rows of X; with per_sample=True "
-                "give one for each input."
-            )
-        if self.scale is None:
-            values = self._fields(self.model._inputs(X), costs, per_sample)
+def _fields(model: BaseInfiniteTask, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
+    """f_k(x)(θ) for a checked X."""
+    field, found, (q, K) = model.field_, [], costs.shape
+    if field.knows_nodes_only:
+        costs = check_nodes("theta", costs, model.nodes_)
+    tasks = with_classes(costs)
+    for rows, block in model._dense_blocks(X):
+        if per_sample:
+            own = tasks.reshape(q, K, K + 1)[rows]
+            found.append(np.stack([field.paired(block, own[:, k]) for k in range(K)], axis=1))
         else:
-            p = self.probabilities(X)
-            values = np.log(np.maximum(costs, 1e-300)) + np.log(p if per_sample else p[:, None, :])
-            values -= np.mean(values, axis=-1, keepdims=True)
-        return values[:, 0] if single and not per_sample else values
+            found.append(field(block, tasks).reshape(-1, q, K))
+    return np.concatenate(found)
 
-    def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
-        return np.asarray(np.argmax(self.decision_function(X, theta, per_sample), axis=-1))
 
-    def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
-        """f_k(x)(θ) for a checked X."""
-        K = self.count
-        field, found = self.model.field_, []
-        if field.knows_nodes_only:
-            costs = check_nodes("theta", costs, self.model.nodes_)
-        tasks = with_classes(costs)
-        for rows, block in self.model._dense_blocks(X):
-            if per_sample:
-                own = tasks.reshape(-1, K, K + 1)[rows]
-                found.append(np.stack([field.paired(block, own[:, k]) for k in range(K)], axis=1))
-            else:
-                found.append(field(block, tasks).reshape(-1, costs.shape[0], K))
-        return found[0] if len(found) == 1 else np.concatenate(found)
+def probabilities(model: BaseInfiniteTask, X: Any) -> HostArray:
+    """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
+    X, K, field, scale = model._inputs(X), model.classes_.size, model.field_, _scale_of(model)
+    known = field.knows_nodes_only
+    points = model.nodes_ if known else for_classes(cost_points(K), model.class_order_)
+    equal = np.full((1, K), 1.0 / K)
+    # if decisions follow the probabilities, the two agree already
+    decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
+    fields, found = field.at(with_classes(points)), []  # ψ of all these tasks is computed once
+    for _, block in model._dense_blocks(X):
 
-    def probabilities(self, X: Any) -> HostArray:
-        """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
-        X, K, field, scale = self.model._inputs(X), self.count, self.model.field_, self.scale
-        known = field.knows_nodes_only
-        points = self.model.nodes_ if known else for_classes(cost_points(K), self.model.class_order_)
-        equal = np.full((1, K), 1.0 / K)
-        # if decisions follow the probabilities, the two agree already
-        decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
-        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks is computed once
-        for _, block in self.model._dense_blocks(X):
+        def values(rows: slice, block: Any = block) -> HostArray:
+            return fields(block[rows, :])
 
-            def values(rows: slice, block: Any = block) -> HostArray:
-                return fields(block[rows, :])
-
-            p = shares_in_parts(values, block.shape[0], points)
-            p = away_from_zero(p, self.model.n_samples_fit_)
-            p = p if scale is None else scale(p, self.model.n_samples_fit_)
-            found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
-        return np.concatenate(found)
+        p = shares_in_parts(values, block.shape[0], points)
+        p = away_from_zero(p, model.n_samples_fit_)
+        p = p if scale is None else scale(p, model.n_samples_fit_)
+        found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
+    return np.concatenate(found)
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
