@@ -30,7 +30,7 @@ from infinitask.pipelines._tables import as_pandas
 from infinitask.plotting._reliability import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
-from infinitask.report._rows import MAX_LOOKED_AT, Shown, evenly, most_rows, names_of, numbers_column, row_names, table
+from infinitask.report._rows import MAX_LOOKED_AT, Shown, evenly, most_rows, names_of, numbers_column, row_names
 from infinitask.report._table import Table
 from infinitask.tuning._self_tuned import SelfTuned
 
@@ -120,6 +120,14 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         if relevance is not None:  # the root of the sum of squares over the encoded columns
             effect = np.asarray(relevance)
             relevance = [float(np.sqrt(np.sum(effect[field.columns] ** 2))) for field in fields]
+    numbers, names_of_rows = taken[shown.rows], row_names(X)
+    rows: Exported = {
+        "label": None if names_of_rows is None else [names_of_rows[k] for k in numbers],
+        "X": packed(cells),
+        "left": packed(left[shown.rows]),
+        "number": packed(numbers),
+        "weight": packed(shown.weight),
+    }
     payload: Exported = {
         "format": 1,
         "kind": kind.name,
@@ -129,7 +137,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         "base": base,
         "relevance": relevance,
         "model": exported,
-        "rows": table(cells, left, shown, taken, row_names(X)) | answers.pop("rows"),
+        "rows": rows | answers.pop("rows"),
         "total": n,
         "looked_at": int(taken.size),
         **answers,
@@ -312,7 +320,6 @@ class Page:
             "title": html.escape(str(self.payload["title"])),
             "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
             "style": _asset("page.css"),
-            "heading": html.escape(str(self.payload["title"])),
             "data": data,
             "program": program,
         }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.calibration._levels import TABLE_SIZE, Levels
+from infinitask.calibration._levels import Levels
 from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, PrecomputedMap
 from infinitask.features._task import NodeMap, TaskMap
@@ -111,7 +111,7 @@ def task_map(psi: TaskMap | NodeMap) -> Exported:
     }
 
 
-def field(learnt: Field, together: HostArray, single: HostArray | None = None) -> Exported:
+def field(learnt: Field, together: HostArray, single: HostArray = FRACTIONS[:0]) -> Exported:
     """h(x)(θ) = left(x)ᵀψ(θ) + b(θ), with ψ and b as they are at the levels that are asked most.
 
     The features of level sets are of very different sizes, so that ψ has rounding errors of 1e-6, which depend on the
@@ -122,10 +122,9 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
     learnt : Field
     together : ndarray (k,)
         Levels that are always asked together.
-    single : ndarray (q,) or None
+    single : ndarray (q,)
         Levels that are asked one at a time.
     """
-    alone = [] if single is None else np.split(single, single.size)
     bias = None
     if learnt.bias_psi is not None and learnt.bias_coef is not None:
         bias = {"psi": task_map(learnt.bias_psi), "coef": packed(learnt.bias_coef)}
@@ -136,15 +135,15 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
         "offset": float(learnt.offset),
         "together": {"psi": packed(learnt.psi(together)), "bias": packed(learnt.bias(together))},
         "single": {
-            "levels": packed([float(level[0]) for level in alone]),
-            "psi": packed(np.concatenate([learnt.psi(level) for level in alone] or [np.empty((0, 1))])),
-            "bias": packed([learnt.bias(level)[0] for level in alone]),
+            "levels": packed(single),
+            "psi": packed(np.concatenate([learnt.psi(level) for level in single[:, None]] or [np.empty((0, 1))])),
+            "bias": packed([learnt.bias(level)[0] for level in single[:, None]]),
         },
     }
 
 
 # ----------------------------------------------------------------------------------- what is added after the fit
-def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Exported | None:
+def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Any:
     """Attributes of a calibration as plain data; None where there is none."""
     if value is None:
         return None
@@ -156,10 +155,9 @@ def calibrated_levels(levels: Levels | None) -> Exported | None:
     """The map of levels, as the table that it is read from: its knots and many levels between."""
     if levels is None:
         return None
-    asked = np.union1d(levels.asked, np.linspace(0.0, 1.0, TABLE_SIZE))
-    table = {"asked": packed(asked), "taken": packed(levels(asked)), "low": float(levels.low)}
-    slopes = [float(slope) for slope in levels.slopes]
-    return table | {"high": float(levels.high), "slopes": slopes, "least_spread": float(levels.least_spread)}
+    table, slopes = levels._table, [float(slope) for slope in levels.slopes]
+    numbers = _parts(levels, (), ("low", "high", "least_spread"))
+    return {"asked": packed(table.levels), "taken": packed(table.values[0]), "slopes": slopes, **numbers}
 
 
 # --------------------------------------------------------------------------------------------------- estimators

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask.report._export import Exported, packed
+from infinitask.report._export import Exported
 
 MAX_ROWS = 2_500
 """Rows on a page. All of the model is there whatever this is; more rows would be drawn on top of each other."""
@@ -20,9 +19,7 @@ MAX_LOOKED_AT = 20_000
 """Rows of a larger table that are read, evenly spaced: fractions are then known to half a percent."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Shown:
+class Shown(NamedTuple):
     """Rows of a table that a page shows.
 
     Parameters
@@ -106,14 +103,3 @@ def row_names(X: Any) -> list[str] | None:
         return [", ".join(str(part) for part in entry) for entry in index]
     names = [str(entry) for entry in index.astype(str)]
     return None if names == [str(k) for k in range(len(names))] else names
-
-
-def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray, names: list[str] | None) -> Exported:
-    """The rows of a page: their cells, left(x), places and names in the given table, and what they stand for."""
-    return {
-        "label": None if names is None else [names[k] for k in numbers[shown.rows]],
-        "X": packed(cells),
-        "left": packed(left[shown.rows]),
-        "number": packed(numbers[shown.rows]),
-        "weight": packed(shown.weight),
-    }

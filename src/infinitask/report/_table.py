@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.sparse import issparse
@@ -20,9 +19,7 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Distinct:
+class Distinct(NamedTuple):
     """The different values of a column: in order, a missing one last.
 
     Parameters
