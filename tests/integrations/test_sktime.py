@@ -166,7 +166,7 @@ def test_news_move_the_origin_with_or_without_a_new_fit() -> None:
     whole = old.clone().fit(y, fh=[1, 2])
     old.update(y.iloc[60:], update_params=False)
     assert list(old.predict().index) == list(whole.predict().index)
-    origin = np.array([61])
+    origin = np.array([61, 61])
     rows = old.window_.rows(y.to_numpy(), origin, np.array([1, 2]), None)
     expected = rows.reference + old.estimator_.predict(rows.inputs / old._scales)
     np.testing.assert_allclose(old.predict(), expected)

@@ -9,7 +9,7 @@ extrapolate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ FOLDS = 4
 """Blocks of consecutive times that are held out in turn."""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Rows of a regression, made from a series.
 
     Parameters
@@ -74,20 +73,19 @@ class Window:
         """The number of values that features need, up to the origin itself."""
         return self.length + self.season
 
-    def rows(self, values: HostArray, origins: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:
-        """The rows of all origins and steps, origin by origin; ``known`` (times, k) has a row for each time.
+    def rows(self, values: HostArray, origin: HostArray, step: HostArray, known: HostArray | None = None) -> Rows:
+        """The rows of origins and steps, (n,) each; ``known`` (times, k) has a row for each time.
 
         Examples
         --------
         >>> import numpy as np
-        >>> rows = Window(length=2, season=1).rows(np.arange(10.0), np.array([7]), np.array([1, 2]))
+        >>> rows = Window(length=2, season=1).rows(np.arange(10.0), np.array([7, 7]), np.array([1, 2]))
         >>> rows.inputs  # two differences, the last value less the mean of two, the step
         array([[1. , 1. , 0.5, 1. ],
                [1. , 1. , 0.5, 2. ]])
         >>> rows.reference, rows.times
         (array([7., 7.]), array([8, 9]))
         """
-        origin, step = np.repeat(origins, steps.size), np.tile(steps, origins.size)
         lagged = origin[:, None] - np.arange(self.length)
         span = max(self.length, self.season)
         means = np.convolve(values, np.full(span, 1.0 / span), mode="valid")[origin - span + 1]
@@ -100,7 +98,7 @@ class Window:
         return Rows(np.hstack(parts).astype(np.float64), reference, then)
 
     def training(self, values: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:
-        """The rows of every origin and step whose target is in the series."""
+        """The rows of every origin and step whose target is in the series, origin by origin."""
         origins = np.arange(self.reach - 1, values.size - int(steps.min()))
         if origins.size < 2:
             raise ValueError(
@@ -108,11 +106,9 @@ class Window:
                 f"step of {int(steps.min())} at least {self.reach + int(steps.min()) + 1} are needed. Give a longer "
                 "series, or a smaller window_length or sp."
             )
-        if known is not None:  # rows beyond the end are made, and dropped
-            known = np.pad(known, ((0, int(steps.max())), (0, 0)))
-        rows = self.rows(values, origins, steps, known)
-        there = rows.times < values.size
-        return Rows(rows.inputs[there], rows.reference[there], rows.times[there])
+        origin, step = np.repeat(origins, steps.size), np.tile(steps, origins.size)
+        there = origin + step < values.size
+        return self.rows(values, origin[there], step[there], known)
 
     def scales(self, inputs: HostArray) -> HostArray:
         """What features are divided by, (d,): their spread, for the j-th difference times 1 + j.
@@ -124,16 +120,14 @@ class Window:
         return np.where(spread > 0.0, spread, 1.0)
 
 
-def blocks_of_time(times: HostArray, folds: int = FOLDS) -> list[tuple[HostArray, HostArray]]:
+def blocks_of_time(times: HostArray) -> list[tuple[HostArray, HostArray]]:
     """Folds (train, test) that hold out the targets of consecutive times.
 
     Rows of several steps share a target. If one of them were held out alone, the others would give its target away.
     """
-    found = []
-    for block in np.array_split(np.unique(times), min(folds, np.unique(times).size)):
-        held_out = np.isin(times, block)
-        found.append((np.flatnonzero(~held_out), np.flatnonzero(held_out)))
-    return found
+    blocks = np.array_split(np.unique(times), min(FOLDS, np.unique(times).size))
+    held_out = [np.isin(times, block) for block in blocks]
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in held_out]
 
 
 def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:

@@ -170,7 +170,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
                 "learnt; fit again with this fh."
             )
         values = self._seen_y.to_numpy(dtype=np.float64)
-        rows = self.window_.rows(values, np.array([values.size - 1]), steps, self._known(X, index, steps))
+        rows = self.window_.rows(values, np.full(steps.size, values.size - 1), steps, self._known(X, index, steps))
         return index, rows.reference, rows.inputs / self._scales
 
     def _known(self, X: Any, index: Any, steps: HostArray) -> HostArray | None:
