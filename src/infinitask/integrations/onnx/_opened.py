@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -19,42 +19,30 @@ from infinitask.pipelines import TransformedTarget
 @final
 @dataclass(frozen=True)
 class Bare:
-    """A field as a model: h alone, at any task."""
+    """A field as a model, h alone at any task: what a graph asks of a fitted model."""
 
     field_: Field
+    n_features_in_: int
+    nodes_: HostArray
+    _support: tuple[HostArray, HostArray]
+    _looked_at: tuple[HostArray] | None
 
-    @property
-    def n_features_in_(self) -> int:
-        """How many columns X has."""
-        left = getattr(self.field_.left, "map", self.field_.left)
+    @classmethod
+    def of(cls, field: Field) -> Bare:
+        """The model of a field whose columns are known."""
+        left, nodes = getattr(field.left, "map", field.left), field.psi.landmarks[0][0]
+        far = np.full(nodes.shape[1], np.inf)
+        nodes = nodes[:, 0] if nodes.shape[1] == 1 else nodes
         if isinstance(left, KernelMap):
-            return int(left.landmarks.shape[1])
+            return cls(field, int(left.landmarks.shape[1]), nodes, (-far, far), (to_host(left.landmarks),))
         if isinstance(left, FourierMap):
-            return int(left.frequencies.shape[0])
+            return cls(field, int(left.frequencies.shape[0]), nodes, (-far, far), None)
         raise TypeError(
             "A field of a Gram matrix that was computed beforehand does not know its columns; export the model."
         )
 
-    @property
-    def nodes_(self) -> HostArray:
-        """Tasks that ψ is spanned by."""
-        nodes = self.field_.psi.landmarks[0][0]
-        return nodes[:, 0] if nodes.shape[1] == 1 else nodes
 
-    @property
-    def _support(self) -> tuple[HostArray, HostArray]:
-        far = np.full(self.field_.psi.landmarks[0][0].shape[1], np.inf)
-        return -far, far
-
-    @property
-    def _looked_at(self) -> tuple[HostArray] | None:
-        left = getattr(self.field_.left, "map", self.field_.left)
-        return (to_host(left.landmarks),) if isinstance(left, KernelMap) else None
-
-
-@final
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A model behind some steps.
 
     Parameters
@@ -74,7 +62,7 @@ class Opened:
     def of(cls, model: Any) -> Opened:
         """Open a pipeline, a search, a model that tunes itself, or a field."""
         if isinstance(model, Field):
-            return cls([], Bare(model), [])
+            return cls([], Bare.of(model), [])
         steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
         asked = core.estimators_ if isinstance(core, CrossConformal) else []
         asked = [core.estimator_] if isinstance(core, TransformedTarget) else asked
