@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.extras import not_installed
-from infinitask._base.validation import choice, percent_meant
+from infinitask._base.validation import choice, number, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, out_of_fold_scores
 
 try:
@@ -144,7 +144,9 @@ class InfiniteOneClassDetector(BaseDetector):
         y : ignored
             PyOD warns where it is given.
         """
-        model = self._default() if self.estimator is None else self.estimator
+        exact = "held-out" if self.threshold == "level" else True  # scores need no calibrated level sets
+        default = InfiniteOneClassSVM(nested=True, exact_fractions=exact)
+        model = default if self.estimator is None else self.estimator
         if not hasattr(model, "score_samples") or isinstance(model, type):
             raise TypeError(
                 f"estimator={model!r} was given; it must be a model with score_samples, such as InfiniteOneClassSVM(), "
@@ -216,10 +218,6 @@ class InfiniteOneClassDetector(BaseDetector):
         other.contamination = contamination
         return other
 
-    def _default(self) -> InfiniteOneClassSVM:
-        """The model where none is given: a threshold by scores needs no calibrated level sets."""
-        return InfiniteOneClassSVM(nested=True, exact_fractions="held-out" if self.threshold == "level" else True)
-
     def _check_level(self, model: Any) -> bool:
         """Whether the threshold is a level of the model; an error if the model does not know it."""
         if self.threshold != "level" or not isinstance(self.contamination, (float, int)):
@@ -243,15 +241,11 @@ class InfiniteOneClassDetector(BaseDetector):
         return self
 
 
-def _share(contamination: Any) -> Any:
-    """A contamination, checked; it is kept as it was given."""
+def _contamination(contamination: Any) -> Any:
+    """A fraction of outliers or a threshold object, checked; it is kept as it was given."""
     if isinstance(contamination, (float, int)):
-        if not 0.0 < contamination <= 0.5:
-            meant = percent_meant(contamination) if 0.0 < contamination <= 50.0 else ""
-            raise ValueError(
-                f"contamination={contamination!r} was given; it must be a number in (0, 0.5], the share of outliers."
-                f"{meant and ' ' + meant}"
-            )
+        meant = percent_meant(contamination) if contamination <= 50.0 else ""
+        number("contamination", contamination, low=0.0, high=0.5, hint=meant or "It is the fraction of outliers.")
     elif not (hasattr(contamination, "fit") and hasattr(contamination, "predict")):
         raise TypeError(
             f"contamination={contamination!r} was given; it must be a float in (0, 0.5], or an object of PyOD that "
@@ -261,7 +255,7 @@ def _share(contamination: Any) -> Any:
 
 
 CHECKS: dict[str, Callable[[Any], Any]] = {
-    "contamination": _share,
+    "contamination": _contamination,
     "threshold": lambda value: choice("threshold", value, ("scores", "level")),
 }
 """Parameters that may change after the fit."""
