@@ -60,7 +60,9 @@ def test_no_file_sets_a_harmful_parameter(name: str, parameter: str, value: Any,
     refused(path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(shown(value))}; in a file it must be")
 
 
-@each("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
+@each(
+    "value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3, "x" * 10**6 + "{"], ids=lambda v: str(v)[:20]
+)
 def test_names_of_columns_are_filled_in_plainly(value: Any, tmp_path: Path) -> None:
     pytest.importorskip("skrub")
     path = forged(tmp_path / "m", table(["object", "skrub.ApplyToCols", ["rename_columns", value]]))

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from numbers import Integral, Real
-from string import Formatter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +38,11 @@ VERSION = re.compile(r"[\w.+!-]{1,50}")
 
 PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
 """How many jobs of a search wait; joblib evaluates other texts."""
+
+NEW_NAME = re.compile(r"([^{}]++|\{\{|\}\}|\{\})*+")
+NAME_OUT = re.compile(r"([^{}]++|\{\{|\}\}|\{(transformer_name|feature_name)\})*+")
+"""Texts that are filled in with names only: other fields read attributes, or fill with spaces. Repetitions are possessive:
+others would keep 150 bytes for each letter."""
 
 MAX_REPEATS = 2
 """Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""
@@ -98,21 +102,6 @@ def is_plain_pattern(text: str) -> bool:
     return depth == 0 and repeats <= MAX_REPEATS
 
 
-def _is_template(*names: str) -> Callable[[Any], bool]:
-    """Tests whether a text is filled in with these names only: other fields read attributes, or fill with spaces."""
-
-    def test(text: Any) -> bool:
-        if type(text) is not str:
-            return False
-        try:
-            fields = [part[1:] for part in Formatter().parse(text) if part[1] is not None]
-        except ValueError:
-            return False
-        return all(name in names and not spec and conversion is None for name, spec, conversion in fields)
-
-    return test
-
-
 def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, (Real, np.bool_))
 
@@ -134,7 +123,7 @@ def _are_responses(value: Any) -> bool:
     return all(type(name) is str and name in RESPONSES for name in names)
 
 
-_names_out = _is_template("transformer_name", "feature_name")
+PLAIN_PATTERN = Rule(_is_pattern, "a pattern without repeated groups, with at most two repetitions")
 
 RULES: Mapping[str, Rule] = {
     "_response_method": Rule(_are_responses, f"one of {', '.join(sorted(RESPONSES))}"),
@@ -143,18 +132,18 @@ RULES: Mapping[str, Rule] = {
     "input": Rule(_one_of("content"), "'content', since a model from a file opens no files"),
     PROCESSES: Rule(lambda value: value is None or isinstance(value, Integral), "None or a whole number"),
     "on_interrupt": Rule(_one_of("raise", "best"), "'raise' or 'best'"),
-    "pattern": Rule(_is_pattern, "a pattern without repeated groups, with at most two repetitions"),
+    "pattern": PLAIN_PATTERN,
     "pre_dispatch": Rule(
         lambda value: isinstance(value, Integral) or _matches(PRE_DISPATCH)(value), "a number or such as '2*n_jobs'"
     ),
     "progress": Rule(_is_number, "True or False"),
     "rename_columns": Rule(
-        lambda value: callable(value) or _is_template("")(value), "a function, or a text with {} for the name"
+        lambda value: callable(value) or _matches(NEW_NAME)(value), "a function, or a text with {} for the name"
     ),
-    "token_pattern": Rule(_is_pattern, "a pattern without repeated groups, with at most two repetitions"),
+    "token_pattern": PLAIN_PATTERN,
     "verbose": Rule(_is_number, "a number"),
     "verbose_feature_names_out": Rule(
-        lambda value: _is_number(value) or callable(value) or _names_out(value),
+        lambda value: _is_number(value) or callable(value) or _matches(NAME_OUT)(value),
         "True, False, a function, or a text with {transformer_name} and {feature_name}",
     ),
 }

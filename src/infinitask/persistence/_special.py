@@ -7,7 +7,6 @@ numbers takes 20 bytes in a file, and so does a tuple that holds another one ten
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, NoneType
@@ -192,9 +191,8 @@ def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
 
 # ------------------------------------------------------------------------------------------------------- of pandas
 def _from_pandas(value: Any, name: str) -> bool:
-    pandas = sys.modules.get("pandas")
-    found = None if pandas is None else getattr(pandas.api.extensions if name == "ExtensionDtype" else pandas, name)
-    return found is not None and isinstance(value, found)
+    """Whether a value is of a class of pandas, which need not be installed."""
+    return any(base.__name__ == name and base.__module__.startswith("pandas") for base in type(value).__mro__)
 
 
 def _pandas_type_parts(value: Any) -> tuple[Any, ...]:
