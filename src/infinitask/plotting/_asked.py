@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import steps_and_model
-from infinitask._base.validation import count, is_number
+from infinitask._base.validation import count, is_number, levels_within, predictions
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import as_table, listed
@@ -104,6 +104,13 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
         )
     check_is_fitted(whole)
     return Asked(as_arrays(model), whole, tuple(step for _, step in before))
+
+
+def by_level(curves: Any, quantiles: Any, n: int) -> tuple[HostArray, HostArray]:
+    """Quantiles (n, q) that a user gives, and their levels (q,), in ascending order of the levels."""
+    levels = levels_within("quantiles", quantiles, 0.0, 1.0)
+    order = np.argsort(levels)
+    return predictions(curves, n, levels.size, "levels")[:, order], levels[order]
 
 
 # ------------------------------------------------------------------------------------------------- features

@@ -9,8 +9,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import choice, levels_within, predictions
-from infinitask.plotting._asked import CURVES, asked, name_of
+from infinitask._base.validation import choice
+from infinitask.plotting._asked import CURVES, asked, by_level, name_of
 from infinitask.plotting._look import Display, Look, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
@@ -135,16 +135,14 @@ class QuantileFanDisplay(Display):
         drawing
             Options of :meth:`plot`, such as ``ax``.
         """
-        levels = levels_within("quantiles", quantiles, 0.0, 1.0)
         n = np.shape(curves)[0] if np.ndim(curves) else 0
-        curves = predictions(curves, n, levels.size, "levels")
+        curves, levels = by_level(curves, quantiles, n)
         place, order, name = _in_order(np.arange(n) if x is None else x, "x")
         if len(place) != n:
             raise ValueError(f"x holds {len(place)} entries for {n} rows of curves; give one for each row.")
-        by_level = np.argsort(levels)
         points = None if y is None else (place, np.asarray(y)[order])
         name = "row" if x is None else name
-        return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(**drawing)
+        return cls(place, curves[order], levels, points, name, name_of(y)).plot(**drawing)
 
     def plot(self, ax: Any = None, *, kind: str = "auto", look: Any = None) -> Self:
         """Draw the fan.
@@ -324,10 +322,10 @@ class CrossingDisplay(Display):
         drawing
             Options of :meth:`plot`, such as ``ax``.
         """
-        levels, x = levels_within("quantiles", quantiles, 0.0, 1.0), np.asarray(x)
-        curves = predictions(curves, x.size, levels.size, "levels")
-        order, by_level = np.argsort(x, kind="stable"), np.argsort(levels)
-        return cls._of(x[order], curves[order][:, by_level], levels[by_level], "x").plot(**drawing)
+        x = np.asarray(x)
+        curves, levels = by_level(curves, quantiles, x.size)
+        order = np.argsort(x, kind="stable")
+        return cls._of(x[order], curves[order], levels, "x").plot(**drawing)
 
     @classmethod
     def _of(cls, x: HostArray, curves: HostArray, levels: HostArray, name: str) -> Self:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count, finite, fraction, levels_within, numbers, predictions, targets
-from infinitask.plotting._asked import CURVES, LEVEL_SETS, QUANTILES, asked
+from infinitask._base.validation import count, finite, fraction, levels_within, numbers, targets
+from infinitask.plotting._asked import CURVES, LEVEL_SETS, QUANTILES, asked, by_level
 from infinitask.plotting._look import Display, Look, percent
 
 
@@ -143,9 +143,8 @@ class ReliabilityDisplay(Display):
         confidence, drawing
             As in :meth:`from_estimator`.
         """
-        y, levels = targets(y_true), levels_within("quantiles", quantiles, 0.0, 1.0)
-        order = np.argsort(levels)
-        curves, levels = predictions(y_pred, y.size, levels.size, "levels")[:, order], levels[order]
+        y = targets(y_true)
+        curves, levels = by_level(y_pred, quantiles, y.size)
         low, high = binomial_band(levels, y.size, confidence)
         observed = np.mean(y[:, None] <= curves, axis=0)
         return cls(levels, observed, low, high, y.size, confidence).plot(**drawing)
