@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import CrossConformal, InfiniteQuantileRegressor, JointQuantileRegressor
-from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._cross_conformal import CrossCalibration
+from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.datasets import make_sine
 
@@ -72,7 +71,7 @@ def test_new_rows_are_answered_one_by_one_as_all_together(monkeypatch: pytest.Mo
     calibration = folds([7, 8, 5])
     new = [curves(9, 10 + k) for k in range(3)]
     together = calibration.interval(new, [0.5, 0.9])
-    monkeypatch.setattr("infinitask.calibration._cross_conformal.IN_MEMORY", 40)
+    monkeypatch.setattr("infinitask.calibration._conformal.IN_MEMORY", 40)
     np.testing.assert_array_equal(calibration.interval(new, [0.5, 0.9]), together)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -137,12 +137,11 @@ class ShareScale:
         points : ndarray (q, K)
             Costs whose decisions are counted.
         """
-        p, tasks = np.empty((fits.rows.size, points.shape[1])), with_classes(points)
-        for rows, field, read in fits.readers(tasks):
-            bias = field.bias(tasks)
+        tasks = with_classes(points)
+        bias = np.stack([field.bias(tasks) for field in fits.fields])
 
-            def values(some: slice, read: Any = read, bias: HostArray = bias) -> HostArray:
-                return np.asarray(read(some) + bias)
+        def values(some: slice) -> HostArray:
+            return np.asarray(fits.values(tasks, some) + bias[fits.fold[some]])
 
-            p[rows] = shares_in_parts(values, int(np.count_nonzero(rows)), points)
+        p = shares_in_parts(values, fits.rows.size, points)
         return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -143,11 +143,11 @@ class Levels:
         counted, kept = omega > 0.0, _between_outer_levels(grid, rows)
         y, omega, curves = y[counted], omega[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
         excess = y - np.clip(y, curves.values[:, 0], curves.values[:, -1])
-        ends = _Ends.of(curves, omega, fallback=float(omega @ np.abs(excess)) or 1.0)
-        beyond = excess / (ends.spread * np.where(excess < 0.0, *ends.slopes))
+        spread, least, slopes = _ends(curves, omega, fallback=float(omega @ np.abs(excess)) or 1.0)
+        beyond = excess / (spread * np.where(excess < 0.0, *slopes))
         first, last = (curves.inverse(y[:, None], side)[:, 0] + beyond for side in ("left", "right"))
         asked, taken = _knots(*_spread_out(first, last, rows * omega))
-        return cls(asked, taken, float(curves.levels[0]), float(curves.levels[-1]), ends.slopes, ends.least)
+        return cls(asked, taken, float(curves.levels[0]), float(curves.levels[-1]), slopes, least)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{q:g} → {float(self([q])[0]):.3g}" for q in (0.05, 0.5, 0.95))
@@ -214,25 +214,26 @@ def _plan(levels_map: Levels, key: bytes) -> tuple[HostArray, HostArray, HostArr
     return np.concatenate([inside, _quartile_levels(low, high)]) if tails.size else inside, tails, excess
 
 
-class _Ends(NamedTuple):
-    """How the quantile functions of n rows go on beyond the outer levels."""
+def _ends(curves: Rearrangement, omega: HostArray, fallback: float) -> tuple[HostArray, float, tuple[float, float]]:
+    """How the quantile functions of n rows go on beyond the outer levels.
 
-    spread: HostArray
-    slopes: tuple[float, float]
-    least: float
-
-    @classmethod
-    def of(cls, curves: Rearrangement, omega: HostArray, fallback: float) -> _Ends:
-        """Spreads (n,), and the typical slopes at both ends; ``fallback`` is the spread where all curves are flat."""
-        low, high = float(curves.levels[0]), float(curves.levels[-1])
-        own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
-        least = _median(own, omega) or float(omega @ own) or fallback
-        spread = np.maximum(own, least)
-        width = min(END_WIDTH, 0.25 * (high - low))
-        rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
-        # at least as steep as the curve between its quartiles, about
-        down, up = (max(_median(rise[:, side], omega), 1.0) for side in (0, 2))
-        return cls(spread, (down, up), least)
+    Returns
+    -------
+    spread : ndarray (n,)
+    least : float
+        The smallest spread; ``fallback`` where all curves are flat.
+    slopes : (float, float)
+        The typical ones at both ends.
+    """
+    low, high = float(curves.levels[0]), float(curves.levels[-1])
+    own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
+    least = _median(own, omega) or float(omega @ own) or fallback
+    spread = np.maximum(own, least)
+    width = min(END_WIDTH, 0.25 * (high - low))
+    rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
+    # at least as steep as the curve between its quartiles, about
+    down, up = (max(_median(rise[:, side], omega), 1.0) for side in (0, 2))
+    return spread, least, (down, up)
 
 
 def _between_outer_levels(grid: HostArray, rows: float) -> HostArray:
@@ -256,8 +257,6 @@ def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[Hos
     With ranks in the middle instead, a model with point masses at the right places would not keep its levels.
     """
     tied = last > first
-    if not np.any(tied):
-        return first, mass
     steps = (np.arange(POINTS_OF_A_TIE) + 0.5) / POINTS_OF_A_TIE
     among = (first[tied, None] + steps * (last - first)[tied, None]).ravel()
     return (

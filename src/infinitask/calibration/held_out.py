@@ -22,7 +22,7 @@ The ranking of kernels before a race takes the closed form of leave-one-out inst
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -174,18 +174,13 @@ class HeldOutFits:
         omega = to_host(problem.objective.sample_weight).astype(np.float64)[folds.rows] * folds.fraction
         return cls(folds.rows, folds.fold, _features(problem)[folds.rows, :], omega / np.sum(omega), count, fields)
 
-    def values(self, tasks: HostArray) -> HostArray:
-        """h without the bias at tasks (q,) or (q, d), each row by the fit that has not seen it: (k, q)."""
-        values = np.empty((self.rows.size, len(tasks)))
-        for rows, _, read in self.readers(tasks):
-            values[rows] = read(slice(None))
-        return values
-
-    def readers(self, tasks: HostArray) -> Iterator[tuple[HostArray, Field, Callable[[slice], HostArray]]]:
-        """For each fold its held-out rows, (k,) of bool, its field, and h without the bias at a slice of these rows."""
+    def values(self, tasks: HostArray, some: slice = slice(None)) -> HostArray:
+        """h without the bias at tasks (q,) or (q, d), by fits that have not seen the rows: (k, q), or a slice of k."""
+        phi, fold = self.phi[some, :], self.fold[some]
+        values = np.empty((fold.size, len(tasks)))
         for k, field in enumerate(self.fields):
-            rows = self.fold == k
-            yield rows, field, _reader(self.phi[rows], field, tasks)
+            values[fold == k] = _without_bias(phi[fold == k], field, tasks)
+        return values
 
     def with_medians_of(self, field: Field, phi: Array, levels: HostArray) -> HostArray:
         """h without the bias at the levels, (k, q), each fit shifted to the medians of the whole ``field``.
@@ -205,13 +200,13 @@ class HeldOutFits:
         levels : ndarray (q,)
         """
         values = self.values(levels)
-        whole = _reader(phi, field, levels)(slice(None))
+        whole = _without_bias(phi, field, levels)
         for k, part in enumerate(self.fields):
             held_out = np.zeros(whole.shape[0], dtype=bool)
             held_out[self.rows[self.fold == k]] = True
             if np.all(held_out) or not np.any(held_out):
                 continue
-            h = _reader(phi, part, levels)(slice(None))
+            h = _without_bias(phi, part, levels)
             apart = np.median(h[~held_out] - whole[~held_out], axis=0)
             own = np.abs(np.median(h[~held_out], axis=0) - np.median(h[held_out], axis=0))
             values[self.fold == k] -= np.where(own < np.abs(apart), apart, 0.0)
@@ -229,10 +224,9 @@ class HeldOutFits:
         return np.asarray(self.values(levels) - means[self.fold] + whole)
 
 
-def _reader(phi: Array, field: Field, tasks: HostArray) -> Callable[[slice], HostArray]:
-    """A slice of rows ↦ h without the bias, (rows, q)."""
-    cols = as_like(field.coef @ field.psi(tasks).T, phi)
-    return lambda rows: to_host(phi[rows, :] @ cols)
+def _without_bias(phi: Array, field: Field, tasks: HostArray) -> HostArray:
+    """h without the bias, (rows, q)."""
+    return to_host(phi @ as_like(field.coef @ field.psi(tasks).T, phi))
 
 
 def _features(problem: Problem) -> Array:
@@ -267,10 +261,8 @@ def out_of_fold(
     parallel : joblib.Parallel or None
         Where the folds are jobs.
     """
-    folds = [(job, model, X, y, weight, train, test) for train, test in splits]
-    if parallel is None:
-        return [_fold(*fold) for fold in folds]
-    return list(parallel(delayed(_fold)(*fold) for fold in folds))
+    folds = (delayed(_fold)(job, model, X, y, weight, train, test) for train, test in splits)
+    return list((parallel or Parallel(n_jobs=1))(folds))
 
 
 def _fold(

@@ -14,8 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
-from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._cross_conformal import CrossCalibration
+from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
 from infinitask.calibration._folds import hold_out_each_row_once, splits_of
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import out_of_fold

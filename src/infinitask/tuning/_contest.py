@@ -185,6 +185,7 @@ class Contest:
             features=Nystroem(most) if self.landmarks and recipe.features == "auto" else recipe.features,
             rank=most if recipe.rank in (None, "auto") else min(recipe.rank, most),
             certify=None,
+            device=recipe.device if self.landmarks else None,  # few rows stay on the host
             verbose=0,
         )
 

@@ -80,13 +80,12 @@ def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
     seed : int
         For the rows that choose the kernel where there are many.
     """
-    counted, recipe = contest.counted, replace(contest.rows.recipe, device=None)
-    here = replace(contest, rows=contest.rows._replace(recipe=recipe))
+    counted = contest.counted
     with one_blas_thread():
         if counted.size <= MAX_ROWS:
-            return _chosen(here, kernels, rule)
+            return _chosen(contest, kernels, rule)
         some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
-        fewer = here.on(some)
+        fewer = contest.on(some)
         if not fewer.folds:
             raise ValueError(
                 f"cv was given; of the {MAX_ROWS} rows by which kernels are compared none is left out by its folds. "
