@@ -145,13 +145,13 @@ def logistic_lines(
     return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
 
 
-def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: list[HostArray]) -> list[float]:
-    """The mean log loss of two classes in each fold, with log-odds that are linear in h by the other folds.
+def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: list[HostArray]) -> list[HostArray]:
+    """The log losses of two classes at the rows of each fold, with log-odds that are linear in h by the other folds.
 
     Parameters
     ----------
     h : list of ndarray (n_k, q)
-        Held-out values of each fold; the loss is a mean over the q columns.
+        Held-out values of each fold.
     positive : list of ndarray (n_k,) of bool
     weight : list of ndarray (n_k,)
     """
@@ -161,9 +161,7 @@ def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: l
         known, label, omega = (np.concatenate([part[b] for b in others]) for part in (h, positive, weight))
         slope, intercept, _ = logistic_lines(known, label, omega / np.sum(omega))
         odds = slope * values + intercept
-        losses = np.mean(np.logaddexp(0.0, odds) - positive[k][:, None] * odds, axis=1)
-        total = float(np.sum(weight[k]))
-        found.append(float(weight[k] @ losses) / total if total > 0.0 else 0.0)
+        found.append(np.logaddexp(0.0, odds) - positive[k][:, None] * odds)
     return found
 
 

@@ -214,8 +214,8 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
     Z, scales = X * unit, tuple(unit.tolist())
     inputs = int(np.count_nonzero(unit))
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
-    found: dict[str, Kind] = {}
-    found["linear"] = Kind.fixed(Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist())))
+    linear = Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist()))
+    found = {"linear": Kind.fixed(linear)}
     # names tell the length scale in terms of the median distance
     for length in (4, 2, 1, 0.5, 0.25):
         found[f"Gaussian, {length:g}"] = Kind.fixed(Scaled(RBF(gamma=gamma / length**2), scales))
@@ -226,7 +226,6 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
     if inputs > 1:
         for length in (2, 1, 0.5):
             found[f"additive Gaussian, {length:g}"] = Kind.fixed(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
-    if inputs > 1:
         found |= _in_metrics(Z, t, unit, learner)
     return found
 
@@ -361,9 +360,9 @@ def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: Host
     if not kind.learns or rest.size >= rows.size or rows.size < 2 * FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
-        tables = [leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T]
+        tables = np.array([leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T])
     else:
-        tables = [np.zeros(RIDGES.size) for _ in goals.T]
+        tables = np.zeros((goals.shape[1], RIDGES.size))
         for k in range(FOLDS):  # rows are in no order that matters: every fifth one is held out
             test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
             kernel = kind.on(train)
@@ -371,11 +370,10 @@ def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: Host
             along, across = U.T @ goals[train], (kernel(X[test], X[train]) + 1.0) @ U
             for i, ridge in enumerate(RIDGES):
                 predicted = across @ (along / (np.maximum(e, 0.0) + ridge * train.size)[:, None])
-                for table, error in zip(tables, np.sum((goals[test] - predicted) ** 2, axis=0), strict=True):
-                    table[i] += error / rows.size
+                tables[:, i] += np.sum((goals[test] - predicted) ** 2, axis=0) / rows.size
     # a ratio of errors counts the same for both targets
-    error = float(np.exp(np.mean([np.log(max(np.min(table), 1e-12)) for table in tables])))
-    ridge = float(np.exp(np.mean([np.log(RIDGES[np.argmin(table)]) for table in tables])))
+    error = float(np.exp(np.mean(np.log(np.maximum(np.min(tables, axis=1), 1e-12)))))
+    ridge = float(np.exp(np.mean(np.log(RIDGES[np.argmin(tables, axis=1)]))))
     return Candidate(name, kind, error, ridge)
 
 
@@ -397,7 +395,7 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     families: dict[str, list[Candidate]] = {}
     for candidate in ranking:
         families.setdefault(candidate.family, []).append(candidate)
-    found = [c for c in ranking if any(c is each for each in families[c.family][:2])][:singles]
+    found = [c for c in ranking if c in families[c.family][:2]][:singles]
     lines = [c for c in ranking if c.name.endswith("linear")]
     found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
@@ -406,13 +404,12 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     learnt = [c for c in diverse if c.kind.learns][:1]
     diverse = [c for c in diverse if not c.kind.learns or c in learnt]
     smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]
-    straight = [c for c in ranking if c.name.endswith("linear") and c is not first]
-    sums = {"sum of families": diverse[:joined], "sum of rough, smooth and linear": [first, *smooth[:1], *straight[:1]]}
-    tried: list[set[str]] = []
+    straight = [c for c in lines if c is not first]
+    sums, varied = {"sum of families": diverse[:joined]}, [first, *smooth[:1], *straight[:1]]
+    if set(varied) != set(diverse[:joined]):
+        sums["sum of rough, smooth and linear"] = varied
     for name, parts in sums.items():
-        names = {part.name for part in parts}
-        if len(parts) > 1 and joined > 1 and names not in tried:
-            tried.append(names)
+        if len(parts) > 1 and joined > 1:
             ridge = len(parts) * float(np.median([part.ridge for part in parts]))
             found.append(Candidate(name, _sum([part.kind for part in parts]), float("nan"), ridge))
     return found

@@ -225,13 +225,13 @@ class Contest:
         targets, weights = ([values[test] for test in tests] for values in (self.targets, self.rows.weight))
         if self.criterion is None:
             # decisions are calibrated after the fit, for any cost: what counts is how well h tells rows apart
-            return held_out_log_losses(h, [y > 0.0 for y in targets], weights)
-        found = []
-        for values, y, weight in zip(h, targets, weights, strict=True):
-            values = np.sort(values, axis=1) if self.rows.recipe.task.order.rearranged else values
-            losses, total = self.criterion.value(self.levels, y[:, None], values), float(np.sum(weight))
-            found.append(float(weight @ np.mean(losses, axis=1)) / total if total > 0.0 else 0.0)
-        return found
+            tables = held_out_log_losses(h, [y > 0.0 for y in targets], weights)
+        else:
+            h = [np.sort(values, axis=1) for values in h] if self.rows.recipe.task.order.rearranged else h
+            pairs = zip(targets, h, strict=True)
+            tables = [self.criterion.value(self.levels, y[:, None], values) for y, values in pairs]
+        rows = zip(weights, tables, strict=True)
+        return [float(omega @ np.mean(table, axis=1)) / (float(np.sum(omega)) or 1.0) for omega, table in rows]
 
     # -------------------------------------------------------------------------------------------------------- the fits
     def joint_folds(self, splits: Splits) -> Folds:
