@@ -9,14 +9,10 @@ a programme in the single number θ, whose solution is piecewise linear. The wal
 down. Rows strictly between their bounds, the margin M, move along K_MM⁻¹ 1, and their field stays equal, K b = ρ; at an
 event a row joins or leaves them. All machines together cost about as much as ten of them solved one by one (n = 2 000).
 ρ grows with θ, and is linear between events.
-
-Most rows are far from the margin. None of them can meet it before |K b − ρ| has changed by its distance, which is known
-from how fast b moves; until then they are not looked at.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +24,8 @@ JITTER = 1e-6
 on the margin are equal to a millionth of b only, so that a threshold can part them. The objective changes by a part of
 about 1e-6."""
 
-NEAR, MIN_NEAR = 6, 64
-"""The rows nearest to the margin are looked at: a sixth of all rows, and at least 64."""
-
-SHORT_LIFE, LONG_LIFE = 8, 300
-"""Where near rows must be found again within SHORT_LIFE events, the next LONG_LIFE events look at all rows."""
+RENEWED = 300
+"""Every 300 events K b is computed afresh: changes add up rounding."""
 
 WORK_PER_PAIR = 400.0
 """The walk gives up after n² times this number of operations, with n at least 1 000. With a narrow kernel most rows are
@@ -40,14 +33,6 @@ on the margin, and machines one by one are faster."""
 
 REMEMBERED = 64
 """b is kept at every 64th event; the steps between are repeated from there."""
-
-
-class Side(IntEnum):
-    """Where a row is: outside of the level set (b = ω), inside (b = 0), or on its boundary."""
-
-    INSIDE = 0
-    OUTSIDE = 1
-    MARGIN = 2
 
 
 class Path:
@@ -126,12 +111,12 @@ class _Step(NamedTuple):
 
 
 class _Margin:
-    """The rows between their bounds, with their Gram matrix and its inverse."""
+    """The rows between their bounds, with K at them, their Gram matrix and its inverse."""
 
     def __init__(self, K: HostArray, jitter: float) -> None:
         self.K, self.jitter = K, jitter
         self.rows: list[int] = []
-        self._gram, self._inverse = np.empty((MIN_NEAR, MIN_NEAR)), np.empty((MIN_NEAR, MIN_NEAR))
+        self._gram, self._inverse, self._columns = np.empty((64, 64)), np.empty((64, 64)), np.empty((64, len(K)))
 
     @property
     def gram(self) -> HostArray:
@@ -145,11 +130,18 @@ class _Margin:
         m = len(self.rows)
         return self._inverse[:m, :m]
 
+    @property
+    def columns(self) -> HostArray:
+        """K at the rows of the margin, (m, n)."""
+        return self._columns[: len(self.rows)]
+
     def add(self, row: int) -> None:
         """A row joins."""
         m = len(self.rows)
         if m == len(self._gram):
-            self._gram, self._inverse = _larger(self._gram), _larger(self._inverse)
+            self._gram, self._inverse = (np.pad(matrix, (0, m)) for matrix in (self._gram, self._inverse))
+            self._columns = np.pad(self._columns, ((0, m), (0, 0)))
+        self._columns[m] = self.K[row]
         along, own = self.K[row][self.rows], float(self.K[row, row]) + self.jitter
         self._gram[m, :m] = self._gram[:m, m] = along
         self._gram[m, m] = own
@@ -169,6 +161,7 @@ class _Margin:
         for matrix in (self._gram, self._inverse):
             matrix[[k, last], :m] = matrix[[last, k], :m]
             matrix[:m, [k, last]] = matrix[:m, [last, k]]
+        self._columns[k] = self._columns[last]
         self.rows[k], row = self.rows[last], self.rows[k]
         self.rows.pop()
         column = self._inverse[:last, last].copy()
@@ -192,34 +185,32 @@ class _Margin:
 
 
 class _Walk:
-    """Where the walk is."""
+    """Where the walk is: b, the sides of the rows, and how far their fields are above ρ."""
 
     def __init__(self, K: HostArray, omega: HostArray) -> None:
         self.K, self.omega = K, omega
         self.largest = float(np.max(np.diagonal(K)))
         self.b, self.theta = omega.copy(), float(np.sum(omega))
-        self.at = np.full(omega.size, Side.OUTSIDE, dtype=np.int8)
-        self.field = K @ self.b
-        self.work, self.events, self.searches, self.all_until = 0.0, 0, 0, 0
+        self.side = np.ones(omega.size)
+        """1 outside of the level set (b = ω), −1 inside (b = 0), 0 on its boundary."""
+        self.margin = _Margin(K, JITTER * self.largest)
+        self.above, self.rho, self.work = K @ self.b, 0.0, 0.0
         self.steps: list[_Step] = []
         self.kept: list[HostArray] = []
-        self.margin = _Margin(K, JITTER * self.largest)
-        self.near, self.safe, self.rho = np.arange(omega.size), np.inf, 0.0
-        self.above, self.sides, self.columns = self.field, self.at, np.empty((0, 0))
-        self.known, self.moved, self.found_at = self.b, np.zeros(omega.size, dtype=bool), 0
         self._begin()
 
     def _begin(self) -> None:
         """A margin of one row: of those outside, the one that is nearest."""
-        outside = np.flatnonzero(self.at == Side.OUTSIDE)
-        first = int(outside[np.argmax(self.field[outside])])
-        self.margin = _Margin(self.K, JITTER * self.largest)
+        first = int(np.argmax(np.where(self.side > 0.0, self.above, -np.inf)))
         self.margin.add(first)
-        self.at[first] = Side.MARGIN
-        self.known, self.moved = self.b.copy(), np.zeros(self.b.size, dtype=bool)
-        self.moved[first] = True
-        self.found_at = -SHORT_LIFE
-        self._search()
+        self.side[first] = 0.0
+        self._measure(self.above + self.rho)
+
+    def _measure(self, field: HostArray) -> None:
+        """ρ and how far K b is above it."""
+        rows = self.margin.rows
+        self.rho = float(np.mean(field[rows] + self.margin.jitter * self.b[rows]))
+        self.above = field - self.rho
 
     @property
     def too_wide(self) -> bool:
@@ -228,97 +219,45 @@ class _Walk:
 
     def event(self, fraction: float) -> None:
         """From one event to the next, or to a fraction."""
-        margin, m = self.margin, len(self.margin.rows)
-        self.events += 1
-        self.work += 12.0 * m**2 + 2.0 * m * self.near.size
-        if self.safe == np.inf and self.events > max(self.all_until, self.found_at + LONG_LIFE):
-            self._update()
-            self._search()
-        v = margin.direction()
-        total = float(np.sum(v))
-        rows = np.array(margin.rows)
-        db, drho = -v / total, -1.0 / total  # for each unit by which θ falls
-        dfield = db @ self.columns[:m] - drho
-        leaves = _time(self.b[rows], db, self.omega[rows])
-        joins = self._meetings(dfield)
-        k, j = int(np.argmin(leaves)), int(np.argmin(joins))
-        speed = float(np.sum(np.abs(db))) * self.largest + abs(drho)
-        step = min(self.theta - fraction, leaves[k], joins[j], self.safe / speed)
+        margin, rows = self.margin, np.array(self.margin.rows)
+        self.work += 12.0 * rows.size**2 + 2.0 * rows.size * self.b.size
+        if len(self.steps) % RENEWED == RENEWED - 1:
+            self._measure(self.K @ self.b)
         if len(self.steps) % REMEMBERED == 0:
             self.kept.append(self.b.copy())
+        v = margin.direction()
+        total = float(np.sum(v))
+        db, drho = -v / total, -1.0 / total  # for each unit by which θ falls
+        above = db @ margin.columns - drho
+        leaves, joins = _time(self.b[rows], db, self.omega[rows]), self._meetings(above)
+        k, j = int(np.argmin(leaves)), int(np.argmin(joins))
+        step = min(self.theta - fraction, leaves[k], joins[j])
         before, theta, rho = self.b[rows], self.theta, self.rho
         self.b[rows] = before + step * db
-        self.above += step * dfield
+        self.above += step * above
         self.rho += step * drho
         self.theta -= step
-        self.safe = 0.0 if step == self.safe / speed else self.safe - step * speed
         if step == joins[j]:
-            self._join(j)
+            margin.add(j)
+            self.side[j] = 0.0
         elif step == leaves[k]:
             self._leave(k)
-        elif self.safe <= 0.0:
-            self._update()
-            self._search()
         self.steps.append(_Step(theta, rho, rows, before, db, self.b[rows]))
 
-    def _meetings(self, dfield: HostArray) -> HostArray:
-        """When the rows that are looked at would meet the margin; inf for those that do not."""
-        still = 1e-12 * self.largest  # rounding
-        comes = np.where(self.sides == Side.OUTSIDE, dfield > still, (self.sides == Side.INSIDE) & (dfield < -still))
-        times = np.full(dfield.size, np.inf)
-        np.divide(-self.above, dfield, out=times, where=comes)
+    def _meetings(self, rate: HostArray) -> HostArray:
+        """When the rows meet the margin, whose fields change at this rate; inf for those that do not."""
+        times = np.full(rate.size, np.inf)
+        comes = self.side * rate > 1e-12 * self.largest  # less is rounding
+        np.divide(-self.above, rate, out=times, where=comes)
         return np.asarray(np.maximum(times, 0.0))
 
-    def _join(self, j: int) -> None:
-        row, m = int(self.near[j]), len(self.margin.rows)
-        self.margin.add(row)
-        self.at[row] = self.sides[j] = Side.MARGIN
-        self.moved[row] = True
-        if m == len(self.columns):
-            self.columns = np.concatenate([self.columns, np.empty_like(self.columns)])
-        self.columns[m] = self.K[row, self.near]
-
     def _leave(self, k: int) -> None:
-        last = len(self.margin.rows) - 1
         row = self.margin.drop(k)
-        self.columns[k] = self.columns[last]
         up = self.b[row] > 0.5 * self.omega[row]
         self.b[row] = self.omega[row] if up else 0.0
-        self.at[row] = Side.OUTSIDE if up else Side.INSIDE
-        self.sides[np.searchsorted(self.near, row)] = self.at[row]
-        if last == 0:
-            self._update()
+        self.side[row] = 1.0 if up else -1.0
+        if not self.margin.rows:
             self._begin()
-
-    def _update(self) -> None:
-        """K b at all rows, from how b has changed."""
-        if self.searches % 20 == 0:  # changes add up rounding
-            self.field = self.K @ self.b
-        else:
-            rows = np.flatnonzero(self.moved)
-            self.field += (self.b[rows] - self.known[rows]) @ self.K[rows]
-        self.known = self.b.copy()
-        self.moved[:] = False
-        self.moved[self.margin.rows] = True
-
-    def _search(self) -> None:
-        """Which rows to look at, and how far b may move before others come into question."""
-        rows, n = self.margin.rows, self.b.size
-        self.searches += 1
-        self.rho = float(np.mean(self.field[rows] + self.margin.jitter * self.b[rows]))
-        if self.events - self.found_at < SHORT_LIFE:
-            self.all_until = self.events + LONG_LIFE
-        self.found_at = self.events
-        count = max(MIN_NEAR, n // NEAR)
-        if count >= n - 1 or self.events < self.all_until:
-            self.near, self.safe = np.arange(n), np.inf
-        else:
-            distance = np.abs(self.field - self.rho)
-            order = np.argpartition(distance, count)
-            self.near, self.safe = np.union1d(order[:count], rows), float(distance[order[count]])
-        self.above, self.sides = self.field[self.near] - self.rho, self.at[self.near]
-        self.columns = np.empty((max(MIN_NEAR, 2 * len(rows)), self.near.size))
-        self.columns[: len(rows)] = self.K[np.asarray(rows)[:, None], self.near]
 
 
 def _time(b: HostArray, db: HostArray, omega: HostArray) -> HostArray:
@@ -327,11 +266,3 @@ def _time(b: HostArray, db: HostArray, omega: HostArray) -> HostArray:
     np.divide(-b, db, out=times, where=db < 0.0)
     np.divide(omega - b, db, out=times, where=db > 0.0)
     return np.asarray(np.maximum(times, 0.0))
-
-
-def _larger(matrix: HostArray) -> HostArray:
-    """The matrix in the corner of one that is twice as wide."""
-    m = len(matrix)
-    found = np.empty((2 * m, 2 * m))
-    found[:m, :m] = matrix
-    return found
