@@ -12,7 +12,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_hos
 from infinitask._base.threads import shared_out
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Solution, Start
-from infinitask.solvers._splitting import BLOCK_ENTRIES, DEVICE_ENTRIES, Columns, Splitting, State, field, stairs
+from infinitask.solvers._splitting import BLOCK_ENTRIES, DEVICE_ENTRIES, Columns, Splitting, State, field
 from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Bundle, Looks, change, within_range
 
 APART = 0.1
@@ -71,7 +71,6 @@ class Run:
             columns = columns.without(self.basis.least / float(self.basis.e[-1]))
             self.turn = columns.W.T @ exact.columns.W
             self.columns = columns if exact is self.basis else columns.single()
-        self.stairs = stairs(self.basis.e, self.columns.f, self.basis.least)
         self.products = self.basis.e[:, None, None] * self.columns.f
         self.weighted_cols = self.columns.weights[:, None] * self.columns.cols
 
@@ -98,15 +97,7 @@ class Run:
         """(ΦV)ᵀ ω of values at the rows (rows, B, l) of a block, (k, B, l)."""
         xp, (n, count, _), rows = namespace(inner), inner.shape, self.basis.rows[block]
         inner = inner * self.basis.omega[block][:, None, None]
-        found = []
-        for first, part in self.stairs[::-1]:
-            pulled = rows[:, first:].T @ xp.reshape(inner[:, :, part], (n, -1))
-            pulled = xp.reshape(pulled, (self.basis.e.size - first, count, -1))
-            if first:
-                nothing = xp.zeros_like(pulled[:1, :, :])
-                pulled = xp.concat([xp.broadcast_to(nothing, (first, *pulled.shape[1:])), pulled], axis=0)
-            found.append(pulled)
-        return _beside(found)
+        return xp.reshape(rows.T @ xp.reshape(inner, (n, -1)), (self.basis.e.size, count, -1))
 
     def pull(self, state: State) -> Array:
         """What the next ridge step needs."""
@@ -119,7 +110,7 @@ class Run:
         kappa = 1.0 / as_like(state.sigma[:, None], coef) / self.columns.balance  # (B, m)
 
         def visit(block: slice) -> tuple[Any, ...]:
-            F = field(self.basis.rows[block], coef, self.columns, self.stairs)
+            F = field(self.basis.rows[block], coef, self.columns)
             H, D = state.H[block], state.D[block]
             v = RELAXATION * F
             v -= (RELAXATION - 1.0) * H
@@ -166,13 +157,10 @@ class Run:
         return self.bounds._certified(state._replace(coef=self._turned(state.coef)), steps)
 
     def _turned(self, coef: Array) -> Array:
-        """C in the basis of the splitting, without what is left out there."""
+        """C in the basis of the splitting."""
         if self.turn is None:
             return coef
-        coef = namespace(coef).astype(coef, self.turn.dtype) @ self.turn
-        for first, part in self.basis.stairs:
-            coef[:first, :, part] = 0.0
-        return coef
+        return namespace(coef).astype(coef, self.turn.dtype) @ self.turn
 
     def _certified(self, state: State, steps: HostArray) -> State:
         xp, basis = namespace(state.coef), self.basis
