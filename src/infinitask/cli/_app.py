@@ -12,7 +12,7 @@ import typer
 from infinitask.cli import _steps, _tables
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
-from infinitask.cli._output import CommandError, Screen, with_exit_code
+from infinitask.cli._output import Command, CommandError, Screen
 from infinitask.cli._predictions import DecisionRule, Query, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._steps import show_model
@@ -106,8 +106,7 @@ def main(
     """Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers."""
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def report(
     data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), or a saved model.", show_default=False)],
     rows: Annotated[Path | None, typer.Argument(help="After a saved model: the table to look at.")] = None,
@@ -180,8 +179,7 @@ def _saved_model_and_rows(
     return model, X, y, found | {"rows": int(X.shape[0])}
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def fit(
     data: Data,
     target: Target = None,
@@ -205,8 +203,7 @@ def fit(
     _steps.save_fit(screen, model, given, table, output)
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def tune(
     data: Data,
     target: Target = None,
@@ -243,8 +240,7 @@ def tune(
     _steps.save_fit(screen, model, given, table, output, ranking_of(model, given.task))
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def predict(
     model: SavedModel,
     data: Data,
@@ -288,8 +284,7 @@ def predict(
         frame.to_csv(sys.stdout, index=False)
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def evaluate(
     model: SavedModel,
     data: Data,
@@ -320,16 +315,16 @@ def evaluate(
     screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def info(model: SavedModel, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
     screen = Screen(as_json)
     screen.result(show_model(screen, load_model(model), model.stat().st_size))
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
-@with_exit_code
+@app.command(
+    cls=Command, context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+)
 def demo(context: typer.Context) -> None:
     """Fit three examples, print how well it went, and draw what was learnt; options are those of infinitask.demo."""
     from infinitask.demo import main
@@ -337,8 +332,7 @@ def demo(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
-@app.command()
-@with_exit_code
+@app.command(cls=Command)
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Tables and figures, such as table1; none: a list of them.")

@@ -7,10 +7,9 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import typer
@@ -20,11 +19,9 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextCol
 from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
+from typer.core import TyperCommand
 
 from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes; 0 is success and 2, by typer, a wrong call."""
@@ -193,7 +190,7 @@ class Screen:
     def result(self, found: Mapping[str, Any]) -> None:
         """All of the result, where JSON was asked for."""
         if self.as_json:
-            print(json.dumps(as_json_value({**found, "notes": self.notes}), ensure_ascii=False, indent=2))
+            print(json_of({**found, "notes": self.notes}))
 
 
 def formatted(value: Any) -> str:
@@ -203,26 +200,23 @@ def formatted(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def as_json_value(value: Any) -> Any:
-    """A value as JSON knows it; numbers that are not finite become null."""
-    if isinstance(value, Mapping):
-        return {str(name): as_json_value(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [as_json_value(part) for part in value]
-    if isinstance(value, np.generic):
-        return as_json_value(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+def json_of(found: Mapping[str, Any]) -> str:
+    """The text of a JSON object; numbers that are not finite become null."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
+
+    text = json.dumps(found, default=plain)
+    return json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, indent=2)
 
 
-def with_exit_code(command: Callable[P, R]) -> Callable[P, R]:
+class Command(TyperCommand):
     """A command whose errors are one sentence on standard error, with an exit code."""
 
-    @wraps(command)
-    def guarded(*arguments: P.args, **options: P.kwargs) -> R:
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command as it was called."""
         try:
-            return command(*arguments, **options)
+            return super().invoke(ctx)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except KeyboardInterrupt:
@@ -236,8 +230,6 @@ def with_exit_code(command: Callable[P, R]) -> Callable[P, R]:
                 raise
             Console(stderr=True, highlight=False).print(f"[red]error[/red] {escape(sentence(error))}", soft_wrap=True)
             raise typer.Exit(FAILED) from None
-
-    return guarded
 
 
 def sentence(error: Exception) -> str:
