@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import check_output, columns_of, read_table, write_table
+from infinitask.cli._tables import check_column, check_output, read_table, write_table
 from tests.support.each import each
 
 FRAME = pd.DataFrame({"name": ["Zoë", "Ådne", "Ole; jr", np.nan], "size": [1.5, 2.25, np.nan, 4.0], "n": [1, 2, 3, 4]})
@@ -90,9 +90,9 @@ def test_files_and_columns_that_are_not_there(tmp_path: Path) -> None:
         read_table(tmp_path)
     table = read_table(tmp_path / "data.csv")
     with pytest.raises(CommandError, match=r"no column 'Sise'.* Did you mean size\?"):
-        columns_of(table, ["Sise"], "")
+        check_column(table, "Sise", "")
     with pytest.raises(CommandError, match="Its columns are name, size, n"):
-        columns_of(table, ["q"], "")
+        check_column(table, "q", "")
 
 
 @each("name", ["", "not/there.csv"])

@@ -17,7 +17,6 @@ from infinitask.cli._predictions import DecisionRule, Query, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._steps import show_model
 from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
-from infinitask.persistence._file import replacing
 from infinitask.pipelines._tables import listed
 from infinitask.report import explore
 
@@ -147,7 +146,7 @@ def report(
         found["evaluation"] = _steps.show_evaluation(screen, model, X, y, f"{X.shape[0]} rows held out")
     with screen.step("making the page"):
         page = explore(model, X, y, title=title)
-        with _tables.write_errors_named(output), replacing(output) as beside:
+        with _tables.writing(output) as beside:
             page.save(beside)
     found |= {"page": str(output), "bytes": output.stat().st_size}
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")

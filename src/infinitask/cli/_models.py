@@ -20,7 +20,7 @@ from infinitask import (
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import TableFile, check_column, columns_of
+from infinitask.cli._tables import TableFile, check_column
 from infinitask.cli._targets import (
     Task,
     as_model_labels,
@@ -244,7 +244,10 @@ def calibration(model: Any, task: Task) -> str:
 def inputs_of(model: Any, table: TableFile) -> Any:
     """The columns of a table that a model was fitted to."""
     known = getattr(model, "feature_names_in_", None)
-    X = table.frame if known is None else columns_of(table, map(str, known), ", which the model was fitted to")
+    names = list(table.frame.columns) if known is None else list(map(str, known))
+    for name in names:
+        check_column(table, name, ", which the model was fitted to")
+    X = table.frame[names]
     check_sizes(X)
     return X
 

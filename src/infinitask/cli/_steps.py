@@ -132,8 +132,8 @@ def save_fit(
         What was compared, to be shown.
     """
     remember(model, table, given.X)
-    with _tables.write_errors_named(output):
-        save(model, output)  # before anything is printed: who reads it may stop listening
+    with _tables.writing(output) as beside:
+        save(model, beside)  # before anything is printed: who reads it may stop listening
     found = show_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)

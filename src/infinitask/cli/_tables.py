@@ -24,6 +24,8 @@ SAMPLE_BYTES = 2**16
 
 PARQUET = (".parquet", ".pq")
 
+NO_PARQUET = "Parquet files need pyarrow: pip install infinitask[parquet]"
+
 OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".json", ".html", ".feather", ".arrow", ".orc", ".xml", ".sqlite")
 """Endings of files that are no CSV."""
 
@@ -81,7 +83,7 @@ def _parquet(path: Path) -> TableFile:
     try:
         frame = pandas().read_parquet(path)
     except ImportError as error:
-        raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
+        raise CommandError(NO_PARQUET) from error
     except Exception as error:
         raise CommandError(f"{path} cannot be read as Parquet ({' '.join(str(error).split())}).") from error
     frame.columns = [str(name) for name in frame.columns]
@@ -90,20 +92,15 @@ def _parquet(path: Path) -> TableFile:
 
 
 def _text(path: Path) -> TableFile:
-    raw = path.read_bytes()
-    text, encoding = _decoded(path, raw)
-    if not text.strip():
-        raise CommandError(f"{path} is empty; a header and at least some rows are needed.")
-    separator = _separator(text[:SAMPLE_BYTES], whole=len(text) <= SAMPLE_BYTES)
+    text, encoding, separator = _decoded(path)
     header = next(row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row))
     _check_names(path, [name.strip() for name in header])
-    frame = _parsed(path, text, separator, ".")
     notes = [] if encoding == "utf-8" else [f"{path.name} is not UTF-8; it was read as {encoding}."]
-    if separator != ",":  # where commas are free, they may be decimal points
-        other = _parsed(path, text, separator, ",")
-        if _count_numbers(other) > _count_numbers(frame):
-            frame = other
-            notes.append(f"Numbers of {path.name} have decimal commas.")
+    decimals = (".",) if separator == "," else (".", ",")  # where commas are free, they may be decimal points
+    readings = [_parsed(path, text, separator, decimal) for decimal in decimals]
+    frame = max(readings, key=lambda reading: reading.select_dtypes("number").shape[1])
+    if frame is not readings[0]:
+        notes.append(f"Numbers of {path.name} have decimal commas.")
     frame.columns = [str(name).strip() for name in frame.columns]
     frame = _with_dates(frame)
     first = frame.columns[0]
@@ -116,23 +113,28 @@ def _text(path: Path) -> TableFile:
 def cells_of(path: Path) -> list[list[str]]:
     """The cells of a small file of text, as they were written."""
     check_there(path)
-    text, _ = _decoded(path, path.read_bytes())
-    if not text.strip():
-        raise CommandError(f"{path} is empty.")
-    return list(csv.reader(io.StringIO(text), delimiter=_separator(text[:SAMPLE_BYTES], whole=True)))
+    text, _, separator = _decoded(path)
+    return list(csv.reader(io.StringIO(text), delimiter=separator))
 
 
-def _decoded(path: Path, raw: bytes) -> tuple[str, str]:
+def _decoded(path: Path) -> tuple[str, str, str]:
+    """The text of a file, its encoding and its separator."""
+    raw = path.read_bytes()
+    encodings = ["utf-8-sig", "cp1252", "latin-1"]
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return raw.decode("utf-16"), "utf-16"
-    if b"\x00" in raw[:SAMPLE_BYTES]:
+        encodings = ["utf-16"]
+    elif b"\x00" in raw[:SAMPLE_BYTES]:
+        encodings = []
+    for encoding in encodings:
+        with suppress(UnicodeDecodeError):
+            text = raw.decode(encoding)
+            break
+    else:
         raise CommandError(f"{path} is not a table in CSV or Parquet; save it as one of these.")
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            return raw.decode(encoding), encoding.removesuffix("-sig")
-        except UnicodeDecodeError:
-            continue
-    return raw.decode("latin-1"), "latin-1"
+    if not text.strip():
+        raise CommandError(f"{path} is empty; a header and at least some rows are needed.")
+    separator = _separator(text[:SAMPLE_BYTES], whole=len(text) <= SAMPLE_BYTES)
+    return text, encoding.removesuffix("-sig"), separator
 
 
 def _separator(sample: str, *, whole: bool) -> str:
@@ -160,14 +162,10 @@ def _parsed(path: Path, text: str, separator: str, decimal: str) -> Any:
 def _with_dates(frame: Any) -> Any:
     """The table with texts that are dates as dates, by the rule of the step that encodes them."""
     try:
-        from skrub import ToDatetime
+        from skrub import ApplyToCols, ToDatetime
     except ImportError:  # the command that needs it says so
         return frame
-    for name in frame.columns:
-        if frame[name].dtype.kind in "OTUS" or str(frame[name].dtype) in ("str", "string"):
-            with suppress(ValueError):  # a column that holds no dates is refused
-                frame[name] = ToDatetime().fit_transform(frame[name])
-    return frame
+    return ApplyToCols(ToDatetime(), allow_reject=True).fit_transform(frame)
 
 
 def _count_numbers(frame: Any) -> int:
@@ -188,21 +186,22 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a table, as Parquet where the name says so, else as CSV."""
-    with write_errors_named(path), replacing(path) as beside:
-        if path.suffix.lower() in PARQUET:
-            try:
-                frame.to_parquet(beside, index=False)
-            except ImportError as error:
-                raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
-        else:
+    with writing(path) as beside:
+        if path.suffix.lower() not in PARQUET:
             frame.to_csv(beside, index=False)
+            return
+        try:
+            frame.to_parquet(beside, index=False)
+        except ImportError as error:
+            raise CommandError(NO_PARQUET) from error
 
 
 @contextmanager
-def write_errors_named(path: Path) -> Iterator[None]:
-    """An error of the system about a file as a sentence."""
+def writing(path: Path) -> Iterator[Path]:
+    """A file beside the given one, which takes its place when all went well; errors of the system are sentences."""
     try:
-        yield
+        with replacing(path) as beside:
+            yield beside
     except OSError as error:
         raise CommandError(f"{path} cannot be written ({error.strerror or error}).") from error
 
@@ -252,14 +251,6 @@ def check_format(path: Path | None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- columns
-def columns_of(table: TableFile, names: Iterable[str], why: str) -> Any:
-    """The columns with these names, in this order; an error names one that is not there, and those like it."""
-    wanted = list(names)
-    for name in wanted:
-        check_column(table, name, why)
-    return table.frame[wanted]
-
-
 def check_column(table: TableFile, name: str, why: str) -> None:
     """An error where a table has no such column."""
     if name not in table.frame.columns:
@@ -277,14 +268,9 @@ def _doubts(table: TableFile) -> str:
 
 def _no_header(names: Iterable[Any]) -> str:
     """The end of an error where the first line holds numbers."""
-    return " The first line holds numbers; a line with the names of the columns is needed." if _numeric(names) else ""
-
-
-def _numeric(names: Iterable[Any]) -> bool:
-    try:
-        return bool([float(str(name)) for name in names])
-    except ValueError:
-        return False
+    if pandas().to_numeric(pandas().Series(names, dtype=str), errors="coerce").isna().any():
+        return ""
+    return " The first line holds numbers; a line with the names of the columns is needed."
 
 
 def did_you_mean(names: Sequence[str]) -> str:
