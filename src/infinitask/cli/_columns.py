@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
-from infinitask.cli._output import Screen, formatted
+from infinitask.cli._output import Screen
 from infinitask.cli._tables import TableFile, pandas
 from infinitask.pipelines._tables import listed
 
@@ -120,7 +119,7 @@ def cell_warnings(model: Any, X: Any) -> list[str]:
             new = known[~known.astype(str).isin(part["categories"])]
             what = f"categories that the fit has not seen ({listed(sorted(set(new.astype(str))), 3)})"
         elif kind == "date":
-            new = known[_is_no_date(known)]
+            new = known[pandas().to_datetime(known, errors="coerce", format="mixed").isna()]
             what = f"something else than dates, such as {str(new.iloc[0])!r}, taken as missing" if len(new) else ""
         else:
             continue
@@ -129,22 +128,10 @@ def cell_warnings(model: Any, X: Any) -> list[str]:
     return found
 
 
-def _is_no_date(values: Any) -> Any:
-    if values.dtype.kind == "M":
-        return np.zeros(len(values), dtype=bool)
-    return pandas().to_datetime(values, errors="coerce", format="mixed").isna().to_numpy()
-
-
 def show_columns(screen: Screen, columns: list[dict[str, Any]]) -> None:
     """The table of the columns."""
-    rows = [
-        (
-            part["name"],
-            part["kind"],
-            "" if part["missing"] is None else part["missing"],
-            "" if part["filled"] is None else formatted(part["filled"]),
-            listed(part["encoded"], 4) or "left out",
-        )
-        for part in columns
-    ]
+    rows = []
+    for part in columns:
+        known = ["" if part[name] is None else part[name] for name in ("name", "kind", "missing", "filled")]
+        rows.append([*known, listed(part["encoded"], 4) or "left out"])
     screen.table(("column", "kind", "missing", "filled with", "becomes"), rows)

@@ -127,8 +127,6 @@ def _nearly_numbers(y: Any) -> str:
 
 def mistakes_among_numbers(y: Any) -> str:
     """Words about a column of texts most of which are numbers; empty where it is none."""
-    if y.dtype.kind not in "OTUS" and str(y.dtype) not in ("str", "string"):
-        return ""
     known = y.dropna()
     wrong = known[pandas().to_numeric(known, errors="coerce").isna()]
     if not 0 < wrong.size <= FEW * known.size:
@@ -269,43 +267,32 @@ def read_costs(path: Path, classes: Any) -> Any:
             f"{path} has only empty cells; write the names of the classes ({listed(classes)}) as header and in the "
             "first column, and what each decision costs between them."
         )
-    head, *rows = table
-    columns = _places(path, head[1:], classes, "column")
-    lines = _places(path, [row[0] for row in rows], classes, "row")
-    found = np.zeros((len(classes), len(classes)))
-    for i, truth in enumerate(classes):
-        row = rows[lines[i]]
-        for j, decision in enumerate(classes):
-            cell = row[columns[j] + 1].strip() if columns[j] + 1 < len(row) else ""
-            try:
-                found[i, j] = 0.0 if cell == "" and i == j else float(cell)
-            except ValueError:
-                found[i, j] = np.nan
-            if not np.isfinite(found[i, j]):
-                raise CommandError(
-                    f"{path} has {cell!r} as the cost of deciding {decision} where {truth} is true; a number is needed."
-                )
+    columns = _places(path, table[0][1:], classes, "column")
+    lines = _places(path, [row[0] for row in table[1:]], classes, "row")
+    cells = pandas().DataFrame(table).fillna("").map(str.strip).iloc[1 + lines, 1 + columns]
+    found = cells.apply(pandas().to_numeric, errors="coerce").to_numpy(np.float64, copy=True)
+    found[np.eye(len(classes), dtype=bool) & (cells == "").to_numpy()] = 0.0
+    for i, j in np.argwhere(~np.isfinite(found)):
+        what = f"the cost of deciding {classes[j]} where {classes[i]} is true"
+        raise CommandError(f"{path} has {cells.iat[i, j]!r} as {what}; a number is needed.")
     return found
 
 
-def _places(path: Path, names: list[str], classes: Any, what: str) -> list[int]:
+def _places(path: Path, names: list[str], classes: Any, what: str) -> Any:
     """Where each class stands among the names."""
-    for name in names:
-        if not any(matches(label, name) for label in classes):
+    alike: Any = np.array([[matches(label, name) for label in classes] for name in names]).reshape(-1, len(classes))
+    for name, known in zip(names, alike.any(axis=1), strict=True):
+        if not known:
             raise CommandError(
                 f"{path} has a {what} {name.strip()!r}, and the classes of the model are {listed(classes)}."
             )
-    found = []
-    for label in classes:
-        places = [k for k, name in enumerate(names) if matches(label, name)]
-        if len(places) != 1:
-            often = "no" if not places else f"{len(places)}"
+    for label, count in zip(classes, alike.sum(axis=0), strict=True):
+        if count != 1:
             raise CommandError(
-                f"{path} has {often} {what}{'s' * (len(places) != 1)} for the class {label}; it is a table with the "
-                "names of the classes as header and in the first column, rows the truth and columns the decision."
+                f"{path} has {count or 'no'} {what}s for the class {label}; it is a table with the names of the "
+                "classes as header and in the first column, rows the truth and columns the decision."
             )
-        found.append(places[0])
-    return found
+    return alike.argmax(axis=0)
 
 
 def predicted_classes(model: Any, X: Any, costs: Any) -> dict[str, Any]:
