@@ -150,12 +150,14 @@ def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: 
         random_state=seed,
     ).fit(Z, y)
     results: dict[str, Any] = found.cv_results_
-    folds = np.sqrt([len(splits) for splits in results["splits_test_score"]])
     compared = [
-        {**params, "loss": -score, "standard_error": float(spread / root), "chosen": params == found.best_params_}
-        for params, score, spread, root in zip(
-            results["params"], results["mean_test_score"], results["std_test_score"], folds, strict=True
-        )
+        {
+            **params,
+            "loss": -float(np.mean(scores)),
+            "standard_error": float(np.std(scores) / np.sqrt(len(scores))),
+            "chosen": params == found.best_params_,
+        }
+        for params, scores in zip(results["params"], results["splits_test_score"], strict=True)
     ]
     pipeline.steps[-1] = (pipeline.steps[-1][0], found.best_estimator_)
     pipeline.target_name_ = str(rows.target)
@@ -171,43 +173,33 @@ def ranking_of(model: Any, task: Task) -> Ranking | None:
     results = getattr(model, "cv_results_", None)
     if not isinstance(results, dict):
         return None
-    if "areas" in results:
-        found = [
-            _candidate(name, None, float(area), None, k == results["best"])
-            for k, (name, area) in enumerate(zip(results["kernels"], results["areas"], strict=True))
-        ]
-        return Ranking(LOSSES[task], sorted(found, key=lambda part: float(part["loss"])))
-    losses, (chosen, at) = np.asarray(results["losses"]), results["best"]
+    losses, best, alphas = results.get("losses"), results["best"], results.get("alphas", [None])
+    if losses is None:  # level sets are compared without λ and without folds
+        losses, best = np.asarray(results["areas"])[:, None, None], (best, 0)
     found = []
-    for k, name in enumerate(results["kernels"]):
-        means = losses[k].mean(axis=1)
-        i = at if k == chosen and np.isfinite(means[at]) else int(np.argmin(means))
-        known = bool(np.isfinite(means[i]))
-        error = float(np.std(losses[k, i]) / np.sqrt(losses.shape[2])) if known else None
-        alpha = float(results["alphas"][i]) if known else None
-        found.append(_candidate(name, alpha, float(means[i]) if known else None, error, k == chosen))
-    found.sort(key=lambda part: np.inf if part["loss"] is None else float(part["loss"]))
-    return Ranking(LOSSES[task], found, float(np.mean(results["ignoring_x"])))
-
-
-def _candidate(name: str, alpha: float | None, loss: float | None, error: float | None, chosen: bool) -> dict[str, Any]:
-    return {"kernel": name, "alpha": alpha, "loss": loss, "standard_error": error, "chosen": bool(chosen)}
+    for k, (name, folds) in enumerate(zip(results["kernels"], np.asarray(losses), strict=True)):
+        means, chosen = folds.mean(axis=1), bool(k == best[0])
+        i = best[1] if chosen and np.isfinite(means[best[1]]) else int(np.argmin(means))
+        part = {"kernel": name, "alpha": None, "loss": None, "standard_error": None, "chosen": chosen}
+        if np.isfinite(means[i]):
+            part |= {"alpha": alphas[i], "loss": float(means[i])}
+            if folds.shape[1] > 1:
+                part["standard_error"] = float(np.std(folds[i]) / np.sqrt(folds.shape[1]))
+        found.append(part)
+    found.sort(key=lambda part: np.inf if part["loss"] is None else part["loss"])
+    ignoring = float(np.mean(results["ignoring_x"])) if "ignoring_x" in results else None
+    return Ranking(LOSSES[task], found, ignoring)
 
 
 def show_ranking(screen: Screen, ranking: Ranking) -> None:
     """The candidates as a table."""
-    rows, shown = [], 12
-    best = min((part["loss"] for part in ranking.candidates if part["loss"] is not None), default=float("nan"))
+    rows, shown, best = [], 12, ranking.candidates[0]["loss"]
     for k, part in enumerate(ranking.candidates[:shown], 1):
         name = part["kernel"] + ("" if part.get("gamma") is None else f", γ = {part['gamma']:.2g}")
         alpha = "" if part["alpha"] is None else f"{part['alpha']:.2g}"
-        chosen, loss, error, worse = "chosen" if part["chosen"] else "", "", "", ""
-        if part["loss"] is None:
-            chosen = chosen or "left out early"
-        else:
-            loss = formatted(part["loss"])
-            error = "" if part["standard_error"] is None else formatted(part["standard_error"])
-            worse = "" if part["loss"] == best else f"{part['loss'] / best - 1.0:+.1%}"
+        loss, error = ("" if part[of] is None else formatted(part[of]) for of in ("loss", "standard_error"))
+        worse = "" if part["loss"] in (None, best) else f"{part['loss'] / best - 1.0:+.1%}"
+        chosen = "chosen" if part["chosen"] else "left out early" if part["loss"] is None else ""
         rows.append((str(k), name, alpha, loss, error, worse, chosen))
     screen.say(f"\ncompared by the {ranking.loss_name} of held-out rows")
     screen.table(("", "kernel", "λ", "loss", "±", "", ""), rows)
