@@ -13,7 +13,7 @@ import pytest
 
 from infinitask.cli._models import rows_of, rows_with_targets
 from infinitask.cli._output import CommandError
-from infinitask.cli._predictions import DecisionRule, Query, evaluated, evaluation_lines, predicted
+from infinitask.cli._predictions import check_rule, evaluated, evaluation_lines, predicted
 from infinitask.cli._tables import TableFile
 from infinitask.cli._targets import Task, as_model_labels, read_costs
 
@@ -89,14 +89,14 @@ def test_costs_that_say_too_little_are_refused(tmp_path: Path, text: str, says: 
 def test_decisions_have_a_probability_for_each_class_and_follow_the_costs(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text(",cat,dog,eel\ncat,0,1,5\ndog,1,0,9\neel,20,30,0\n")
     p = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], 50)
-    plain = predicted(Known(), p, Query())
+    plain = predicted(Known(), p, {})
     assert list(plain.columns) == ["kind", "probability_cat", "probability_dog", "probability_eel"]
     np.testing.assert_array_equal(plain.iloc[:, 1:], p)
     np.testing.assert_array_equal(plain["kind"], CLASSES[np.argmax(p, axis=1)])
-    careful = predicted(Known(), p, Query(matrix=tmp_path / "costs.csv"))
+    careful = predicted(Known(), p, {"--costs": tmp_path / "costs.csv"})
     assert (careful["kind"] == "eel").sum() > (plain["kind"] == "eel").sum()  # a missed eel costs most
     y = np.array([CLASSES[k] for k in np.random.default_rng(1).integers(0, 3, 50)], dtype=object)
-    found = evaluated(Known(), p, y, DecisionRule(matrix=tmp_path / "costs.csv"))
+    found = evaluated(Known(), p, y, {"--costs": tmp_path / "costs.csv"})
     costs = [MATRIX[list(CLASSES).index(t), list(CLASSES).index(d)] for t, d in zip(y, careful["kind"], strict=True)]
     assert found["mean_cost"] == pytest.approx(np.mean(costs))
     assert found["accuracy"] == pytest.approx(np.mean(y == careful["kind"]))
@@ -141,15 +141,15 @@ def test_labels_are_read_as_the_model_knows_them(tmp_path: Path) -> None:
 
 def test_questions_for_two_classes_are_refused(tmp_path: Path) -> None:
     p = np.full((4, 3), 1.0 / 3.0)
-    for asked in (Query(theta=[0.5]), Query(costs=(1.0, 2.0))):
+    for asked in ({"--theta": [0.5]}, {"--fn-cost": (1.0, 2.0)}):
         with pytest.raises(CommandError, match="about two classes, and the model has 3; give --costs"):
             predicted(Known(), p, asked)
     with pytest.raises(CommandError, match="--max-fpr is about two classes"):
-        evaluated(Known(), p, CLASSES[[0, 1, 2, 0]], DecisionRule(max_fpr=0.1))
+        evaluated(Known(), p, CLASSES[[0, 1, 2, 0]], {"--max-fpr": 0.1})
     with pytest.raises(CommandError, match=r"does not know \(emu\)"):
         evaluated(Known(), p, np.array(["emu", "cat", "cat", "dog"], dtype=object))
     with pytest.raises(CommandError, match="--theta and --costs were given"):
-        DecisionRule(theta=0.0, matrix=tmp_path)
+        check_rule({"--theta": 0.0, "--costs": tmp_path})
 
 
 # ---------------------------------------------------------------------------------------------------- the targets

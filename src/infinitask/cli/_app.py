@@ -13,7 +13,7 @@ from infinitask.cli import _steps, _tables
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
 from infinitask.cli._output import Command, CommandError, Screen
-from infinitask.cli._predictions import DecisionRule, Query, predicted
+from infinitask.cli._predictions import check_rule, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._steps import show_model
 from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
@@ -260,7 +260,8 @@ def predict(
     screen = Screen(as_json)
     _tables.check_output(output, model, data, costs)
     _tables.check_format(output)
-    asked = Query(quantiles, coverage, theta, _costs(fn_cost, fp_cost), costs, nu)
+    asked = {"--quantiles": quantiles, "--coverage": coverage, "--theta": theta, "--nu": nu}
+    asked = _given(asked | {"--fn-cost": _costs(fn_cost, fp_cost), "--costs": costs})
     loaded = _steps.read_model(screen, model)
     table = _steps.read(screen, data)
     X = inputs_of(loaded, table)
@@ -305,11 +306,13 @@ def evaluate(
 ) -> None:
     """How good a saved model is on rows whose targets are known; for costs also: which trade-off meets a bound."""
     screen = Screen(as_json)
-    wish = DecisionRule(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
+    bounds = {"--max-fpr": max_fpr, "--min-sensitivity": min_sensitivity, "--confidence": confidence}
+    asked = _given({"--theta": theta, **bounds, "--fn-cost": _costs(fn_cost, fp_cost), "--costs": costs})
+    check_rule(asked)
     loaded = _steps.read_model(screen, model)
     X, y, named, notes = rows_with_targets(loaded, _steps.read(screen, data), target)
     screen.note(*notes)
-    quality = _steps.show_evaluation(screen, loaded, X, y, data.name, wish)
+    quality = _steps.show_evaluation(screen, loaded, X, y, data.name, asked)
     found = {"model": str(model), "data": str(data), "task": str(task_of(loaded)), "target": named}
     screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
 
@@ -353,6 +356,10 @@ def reproduce(
 
 
 # ------------------------------------------------------------------------------------------------- what was typed
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _costs(fn_cost: float | None, fp_cost: float | None) -> tuple[float, float] | None:
     if fn_cost is None and fp_cost is None:
         return None

@@ -10,7 +10,7 @@ from infinitask.cli import _tables
 from infinitask.cli._columns import encoded_columns, remember, show_columns
 from infinitask.cli._models import MODELS, Rows, calibration, last, load_model, rows_of, task_of
 from infinitask.cli._output import CommandError, Screen
-from infinitask.cli._predictions import DecisionRule, evaluated, evaluation_lines, smallest_of
+from infinitask.cli._predictions import Asked, evaluated, evaluation_lines, smallest_of
 from infinitask.cli._search import Ranking, ranking_of, show_ranking
 from infinitask.cli._targets import Task, is_multiclass, shares_of, show_shares, which_is_positive
 from infinitask.pipelines._tables import listed
@@ -145,11 +145,11 @@ def save_fit(
 
 
 def show_evaluation(
-    screen: Screen, model: Any, X: Any, y: Any, where: str, wish: DecisionRule | None = None
+    screen: Screen, model: Any, X: Any, y: Any, where: str, asked: Asked | None = None
 ) -> dict[str, Any]:
     """How good a model is on some rows, said and returned."""
     with screen.step("evaluating"):
-        found = evaluated(model, X, y, wish)
+        found = evaluated(model, X, y, asked)
     screen.say("")
     if "positive" in found:
         screen.say(which_is_positive(found["positive"], found["share_of_positive"]))
