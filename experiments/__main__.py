@@ -60,7 +60,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a first look: few data sets, splits and evaluations")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument(
-        "--out", type=Path, help="folder of the results (default: docs/results; build/quick if --quick)"
+        "-o",
+        "--out",
+        "--output",
+        type=Path,
+        help="folder of the results (default: docs/results; build/quick if --quick)",
     )
     parser.add_argument(
         "--only", default="", metavar="WORDS", help="only units with these words, such as crabs,itl|jqr"

@@ -135,13 +135,14 @@ def test_experiments_of_a_clone_are_found_and_run(
     from experiments import __main__ as experiments
 
     monkeypatch.chdir(tmp_path)
+    assert run("reproduce", "tabel1").exit_code == 2
+    assert run("reproduce", "--help").exit_code == 0
     asked: list[Any] = []
     monkeypatch.setattr(experiments, "main", asked.append)
     assert run("reproduce", "table1", "nodes", "--quick", "--only", "crabs", "-o", "made").exit_code == 0
     assert "The experiments are those of " in run("reproduce").stderr
-    assert asked == [["table1", "nodes", "--quick", "--only", "crabs", "--out", "made"]]
+    assert asked == [["table1", "nodes", "--quick", "--only", "crabs", "-o", "made"]]
     assert set(experiments.NAMES) < set(run("reproduce").stdout.split())
-    assert run("reproduce", "tabel1").exit_code == 2
 
     def stopped(_: Any) -> None:
         try:

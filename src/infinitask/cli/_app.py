@@ -25,6 +25,9 @@ MODEL_SUFFIXES = (".infinitask", ".safetensors")
 TEST_FRACTION = 0.25
 """The fraction of rows that a report holds out."""
 
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""Settings of a command whose words another one reads."""
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -324,9 +327,7 @@ def info(model: SavedModel, as_json: AsJson = False) -> None:
     screen.result(show_model(screen, load_model(model), model.stat().st_size))
 
 
-@app.command(
-    cls=Command, context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-)
+@app.command(cls=Command, context_settings=PASSED_ON)
 def demo(context: typer.Context) -> None:
     """Fit three examples, print how well it went, and draw what was learnt; options are those of infinitask.demo."""
     from infinitask.demo import main
@@ -334,25 +335,15 @@ def demo(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
-@app.command(cls=Command)
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Tables and figures, such as table1; none: a list of them.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A first look: few data sets and splits.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; none: one for each core.")] = None,
-    only: Annotated[str | None, typer.Option("--only", help="Only units with these words, such as crabs,itl.")] = None,
-    parts: Annotated[str | None, typer.Option("--parts", help="Studies of defaults, such as laws,rare.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder; none: that of the documentation, or build/quick.")
-    ] = None,
-) -> None:
-    """Make the tables and figures of the paper again; in a clone of the repository, which has the experiments."""
+@app.command(cls=Command, context_settings=PASSED_ON)
+def reproduce(context: typer.Context) -> None:
+    """Make the tables and figures of the paper again, in a clone of the repository; options are those of experiments.
+
+    Without a name, the tables and figures are listed.
+    """
     from infinitask.cli._reproduce import run
 
-    options = {"--jobs": jobs, "--only": only, "--parts": parts, "--out": output}
-    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    raise typer.Exit(run(names or [], ["--quick", *words] if quick else words))
+    raise typer.Exit(run(context.args))
 
 
 # ------------------------------------------------------------------------------------------------- what was typed
