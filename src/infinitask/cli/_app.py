@@ -13,7 +13,7 @@ from infinitask.cli import _steps, _tables
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
 from infinitask.cli._output import Command, CommandError, Screen
-from infinitask.cli._predictions import check_rule, predicted
+from infinitask.cli._predictions import Asked, check_rule, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._steps import show_model
 from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
@@ -135,7 +135,7 @@ def report(
         if names := [f"--{name}" for name, value in given.items() if value]:
             what = "is for a fit, and a saved model was given; the model decides it."
             raise CommandError(f"{' and '.join(names)} {what}")
-        model, X, y, found = _saved_model_and_rows(screen, data, rows, target)
+        model, X, y, found = _model_and_rows(screen, data, rows, target, page=True)
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
     else:
@@ -156,28 +156,27 @@ def report(
     screen.result(found)
 
 
-def _saved_model_and_rows(
-    screen: Screen, path: Path, data: Path, target: str | None
+def _model_and_rows(
+    screen: Screen, path: Path, data: Path, target: str | None, asked: Asked | None = None, *, page: bool = False
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """A model, the rows to look at with their targets where these are known, and what was found."""
+    """A saved model, the rows of a table with their targets, and what was found; a page needs no targets."""
     model = _steps.read_model(screen, path)
-    if is_multiclass(model):
-        named = getattr(model, "target_name_", "the target")
-        raise CommandError(NO_PAGE.format(target=named, count=len(model.classes_)))
-    table = _steps.read(screen, data)
     named = getattr(model, "target_name_", None) if target is None else target
-    knows = task_of(model) is not Task.LEVEL_SET and named is not None and named in table.frame.columns
-    if target is not None and not knows:
+    if page and is_multiclass(model):
+        raise CommandError(NO_PAGE.format(target=named or "the target", count=len(model.classes_)))
+    table = _steps.read(screen, data)
+    if target is not None:
         _tables.check_column(table, target, ", the target")
     found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
-    if knows:
-        X, y, _, notes = rows_with_targets(model, table, named)
-        screen.note(*notes)
-        found["evaluation"] = _steps.show_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
-    else:
+    if page and (task_of(model) is Task.LEVEL_SET or named not in table.frame.columns):
         _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
         screen.note(*cell_warnings(model, X))
+    else:
+        X, y, found["target"], notes = rows_with_targets(model, table, named)
+        screen.note(*notes)
+        where = f"{X.shape[0]} rows of {data.name}"
+        found["evaluation"] = _steps.show_evaluation(screen, model, X, y, where, asked)
     return model, X, y, found | {"rows": int(X.shape[0])}
 
 
@@ -312,12 +311,8 @@ def evaluate(
     bounds = {"--max-fpr": max_fpr, "--min-sensitivity": min_sensitivity, "--confidence": confidence}
     asked = _given({"--theta": theta, **bounds, "--fn-cost": _costs(fn_cost, fp_cost), "--costs": costs})
     check_rule(asked)
-    loaded = _steps.read_model(screen, model)
-    X, y, named, notes = rows_with_targets(loaded, _steps.read(screen, data), target)
-    screen.note(*notes)
-    quality = _steps.show_evaluation(screen, loaded, X, y, data.name, asked)
-    found = {"model": str(model), "data": str(data), "task": str(task_of(loaded)), "target": named}
-    screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
+    *_, found = _model_and_rows(screen, model, data, target, asked)
+    screen.result(found)
 
 
 @app.command(cls=Command)
