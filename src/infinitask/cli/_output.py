@@ -52,10 +52,10 @@ class ProgressLine:
     """
 
     def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
-        self.text, self.shown, self.seconds = text, shown, seconds
+        self.shown, self.seconds = shown, seconds
         self.tried = 0
         self.cut_short = self.ran_out = False
-        self._begun, self._stage, self._detail = time.perf_counter(), "", ""
+        self._begun = time.perf_counter()
         column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
         self._bar = Progress(
             SpinnerColumn(),
@@ -80,30 +80,25 @@ class ProgressLine:
         return time.perf_counter() - self._begun
 
     def _heard(self, event: Event) -> None:
+        shown: dict[str, Any] = {}
         if isinstance(event, Trying):
             if self.seconds is not None and self.tried and self.elapsed > self.seconds:
                 self.ran_out = True
                 raise KeyboardInterrupt
-            self._stage = f"trying {event.name}" if event.name else f"trial {event.count}"
-            self._show(event.count - 1, event.total)
+            what = f"trying {event.name}" if event.name else f"trial {event.count}"
+            shown = {"description": what, "done": event.count - 1, "of": event.total}
         elif isinstance(event, Tried):
             self.tried += 1
-            self._detail = f"{event.count} done, best {event.best:.4g}"
-            self._show(event.count, event.total)
+            shown = {"detail": f"{event.count} done, best {event.best:.4g}", "done": event.count, "of": event.total}
         elif isinstance(event, (Stage, Chosen)):
-            self._stage = event.text if isinstance(event, Stage) else "fitting the best to all rows"
-            self._detail = ""
-            self._show()
+            what = event.text if isinstance(event, Stage) else "fitting the best to all rows"
+            shown = {"description": what, "detail": "", "of": None}
         elif isinstance(event, CutShort):
-            self.cut_short, self._stage = True, "interrupted, fitting the best so far"
-            self._show()
-        elif isinstance(event, Solving) and not self._stage.startswith("try"):
-            self._detail = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
-            self._show()
-
-    def _show(self, count: int = 0, total: int | None = None) -> None:
-        description = self._stage or self.text
-        self._bar.update(self._task, description=description, done=count, of=total, detail=self._detail)
+            self.cut_short = True
+            shown = {"description": "interrupted, fitting the best so far", "of": None}
+        elif isinstance(event, Solving) and self._bar.tasks[0].fields["of"] is None:  # no fit of a candidate
+            shown = {"detail": f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""}
+        self._bar.update(self._task, **shown)
 
 
 class _Bar(ProgressColumn):

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 from infinitask.cli._models import task_of
 from infinitask.cli._output import CommandError, formatted
 from infinitask.cli._tables import pandas
-from infinitask.cli._targets import Task, class_quality, is_multiclass, predicted_classes, read_costs
+from infinitask.cli._targets import Task, class_quality, is_multiclass, read_costs
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """Of the intervals that an evaluation looks at."""
@@ -66,15 +66,16 @@ def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
 def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
     name = getattr(model, "target_name_", "y")
     _check_one(asked, OPTIONS[Task.COST])
+    p = model.predict_proba(X)
+    probabilities = {f"probability_{label}": p[:, k] for k, label in enumerate(model.classes_)}
     if "--costs" in asked or is_multiclass(model):
-        return predicted_classes(model, X, _costs_of_classes(model, asked))
+        return {name: model.predict(X, costs=_costs_of_classes(model, asked))} | probabilities
+    del probabilities[f"probability_{model.classes_[0]}"]
     if "--theta" in asked:
         values = model.predict(X, theta=asked["--theta"])
-        columns = {f"{name}_theta_{t:g}": values[:, k] for k, t in enumerate(asked["--theta"])}
-    else:
-        decision = {"theta": model.theta_from_costs(*asked["--fn-cost"])} if asked else {}
-        columns = {name: model.predict(X, **decision)}
-    return columns | {f"probability_{model.classes_[1]}": model.predict_proba(X)[:, 1]}
+        return {f"{name}_theta_{t:g}": values[:, k] for k, t in enumerate(asked["--theta"])} | probabilities
+    decision = {"theta": model.theta_from_costs(*asked["--fn-cost"])} if asked else {}
+    return {name: model.predict(X, **decision)} | probabilities
 
 
 def _check_one(asked: Asked, names: Sequence[str]) -> None:

@@ -295,30 +295,14 @@ def _places(path: Path, names: list[str], classes: Any, what: str) -> Any:
     return alike.argmax(axis=0)
 
 
-def predicted_classes(model: Any, X: Any, costs: Any) -> dict[str, Any]:
-    """The labels that cost least and the probability of each class, as named columns.
-
-    Parameters
-    ----------
-    model : fitted model
-    X : data frame (n, d)
-    costs : ndarray (K, K) or None
-        None: all errors cost the same.
-    """
-    name, p = getattr(model, "target_name_", "y"), model.predict_proba(X)
-    probabilities = {f"probability_{label}": p[:, k] for k, label in enumerate(model.classes_)}
-    return {name: model.predict(X, costs=costs)} | probabilities
-
-
 def class_quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
     """How good labels and probabilities are, with what the labels cost if that is known."""
-    classes = list(model.classes_)
-    unknown = sorted({str(label) for label in y} - {str(label) for label in classes})
+    truth = pandas().Index(model.classes_).get_indexer(y)
+    unknown = sorted({str(label) for label in np.asarray(y)[truth < 0]})
     if unknown:
         raise CommandError(f"The rows have classes that the model does not know ({listed(unknown, 5)}).")
-    truth = np.array([classes.index(label) for label in y])
-    decision = np.array([classes.index(label) for label in model.predict(X, costs=costs)])
-    counts = confusion_matrix(truth, decision, labels=np.arange(len(classes)))
+    decision = pandas().Index(model.classes_).get_indexer(model.predict(X, costs=costs))
+    counts = confusion_matrix(truth, decision, labels=np.arange(len(model.classes_)))
     p = model.predict_proba(X)[np.arange(truth.size), truth]
     found = {
         "accuracy": float(np.trace(counts) / truth.size),
@@ -326,9 +310,9 @@ def class_quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
     }
     if costs is not None:
         found["mean_cost"] = float(np.mean(costs[truth, decision]))
-    columns = {"rows": counts.sum(axis=1), "decided": counts.sum(axis=0), "found": np.diag(counts)}
-    each = [{name: int(column[k]) for name, column in columns.items()} for k in range(len(classes))]
-    return found | {"classes": [{"class": str(label)} | part for label, part in zip(classes, each, strict=True)]}
+    each = {"rows": counts.sum(axis=1), "decided": counts.sum(axis=0), "found": np.diag(counts)}
+    table = pandas().DataFrame({"class": list(map(str, model.classes_)), **each})
+    return found | {"classes": table.to_dict("records")}
 
 
 def shares_of(y: Any) -> list[dict[str, Any]]:

@@ -44,8 +44,8 @@ class PassesOn(ABC):
         if name.startswith("_") or name.endswith("_request") or hasattr(type(self), name):
             raise missing
         inside = self._inside()
-        found = getattr(inside, name, None)
-        if found is None and not hasattr(inside, name):
+        found = getattr(inside, name, missing)
+        if found is missing:
             raise missing
         if name.endswith("_"):
             return found

@@ -86,12 +86,9 @@ class TaskPipeline(PassesOn, Pipeline):
         **params
             Tasks of ``predict``, such as ``nu``; and ``<step>__<parameter>`` for the fit, as in scikit-learn.
         """
-        tasks = self._tasks_of(params)
-        for_fit = {name: value for name, value in params.items() if name not in tasks}
-        if tasks:
-            return self.fit(X, y, sample_weight, **for_fit).predict(X, **tasks)
-        found = super().fit_predict(as_table(X), y, **self._for_last(params, sample_weight))
-        return self._named(y)._in_kind("predict", found, X, (), {})
+        known = inspect.signature(self.steps[-1][1].predict).parameters
+        tasks = {name: params.pop(name) for name in set(params) & set(known)}
+        return self.fit(X, y, sample_weight, **params).predict(X, **tasks)
 
     def _for_last(self, params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
         """Arguments of a fit, in which those that the last step takes by name are under its name."""
@@ -102,11 +99,6 @@ class TaskPipeline(PassesOn, Pipeline):
             return params
         known = {"sample_weight", *inspect.signature(last.fit).parameters}
         return {f"{name}__{key}" if key in known else key: value for key, value in params.items()}
-
-    def _tasks_of(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Those of the arguments that ``predict`` of the last step takes by name."""
-        known = inspect.signature(self.steps[-1][1].predict).parameters
-        return {name: value for name, value in params.items() if name in known}
 
     def _named(self, y: Any) -> Self:
         self.__dict__.pop("target_name_", None)
