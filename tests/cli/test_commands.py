@@ -304,7 +304,7 @@ def test_predictions_as_parquet_with_the_columns_of_the_table(
     assert list(written.columns) == [*read_table(loans).frame.columns, "unusual_0.1", "unusual_0.3", "p_value"]
     assert written["unusual_0.3"].mean() == pytest.approx(0.3, abs=0.15)
     both = run("predict", saved["cost"], loans, "--with-inputs").stdout.splitlines()[0]
-    assert both.endswith("paid,probability_yes,paid_predicted")
+    assert both.endswith("paid,paid_predicted,probability_yes")
 
 
 def test_columns_may_stand_in_any_order_and_others_beside_them(

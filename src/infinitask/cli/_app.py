@@ -272,9 +272,7 @@ def predict(
     with screen.step(f"predicting {X.shape[0]} rows"):
         frame = predicted(loaded, X, asked)
     if with_inputs:
-        new = [name for name in frame.columns if name not in table.frame.columns]
-        clash = [name for name in frame.columns if name not in new]
-        frame = table.frame.join(frame[new].join(frame[clash].add_suffix("_predicted")))
+        frame = table.frame.join(frame, rsuffix="_predicted")
     found |= {"model": str(model), "data": str(data), "rows": int(frame.shape[0]), "columns": list(frame.columns)}
     if output is not None:
         _tables.write_table(frame, output)

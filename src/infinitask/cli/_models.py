@@ -20,7 +20,7 @@ from infinitask import (
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import TableFile, check_column
+from infinitask.cli._tables import TableFile, check_column, check_there
 from infinitask.cli._targets import (
     Task,
     as_model_labels,
@@ -247,9 +247,7 @@ def inputs_of(model: Any, table: TableFile) -> Any:
     names = list(table.frame.columns) if known is None else list(map(str, known))
     for name in names:
         check_column(table, name, ", which the model was fitted to")
-    X = table.frame[names]
-    check_sizes(X)
-    return X
+    return table.frame[names]
 
 
 def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
@@ -273,10 +271,5 @@ def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple
 # --------------------------------------------------------------------------------------------- files of models
 def load_model(path: Path) -> Any:
     """A model from a file."""
-    if path.is_dir():
-        raise CommandError(f"{path} is a folder; give the file of a model, made with: infinitask fit data.csv")
-    if not path.is_file():
-        raise CommandError(
-            f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
-        )
+    check_there(path, "a model, as `infinitask fit` makes it")
     return as_arrays(load(path))

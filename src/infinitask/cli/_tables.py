@@ -67,14 +67,14 @@ def read_table(path: Path) -> TableFile:
     return found
 
 
-def check_there(path: Path) -> None:
-    """An error where there is no file that can be read."""
+def check_there(path: Path, kind: str = "a table in CSV or Parquet") -> None:
+    """An error where there is no file of this kind that can be read."""
     if not path.exists():
         files = [entry.name for entry in path.parent.iterdir() if entry.is_file()] if path.parent.is_dir() else []
         near = [str(path.with_name(name)) for name in nearest(path.name, files)]
-        raise CommandError(f"There is no file {path}.{did_you_mean(near)}")
+        raise CommandError(f"There is no file {path} with {kind}.{did_you_mean(near)}")
     if path.is_dir():
-        raise CommandError(f"{path} is a folder; give a file with a table in CSV or Parquet.")
+        raise CommandError(f"{path} is a folder; give a file with {kind}.")
     if not os.access(path, os.R_OK):
         raise CommandError(f"{path} cannot be read (permission denied).")
 

@@ -61,12 +61,11 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     reason = "as asked"
     if task is None:
         two = len(values) == 2
-        task = Task.COST if two or numbers is None else Task.QUANTILE
-        reason = f"{y.name} has {'two' if two else len(values)} values"
-        reason = reason if task is Task.COST else f"{y.name} holds numbers"
-        meant = "" if two or numbers is not None else _nearly_numbers(y)
-        if meant:
+        if numbers is None and not two and (meant := _nearly_numbers(y)):
             raise CommandError(meant)
+        task = Task.COST if two or numbers is None else Task.QUANTILE
+        what = f"has {'two' if two else len(values)} values" if task is Task.COST else "holds numbers"
+        reason = f"{y.name} {what}"
     if task is Task.QUANTILE:
         if numbers is None:
             sentence = f"The target {y.name!r} holds text, such as {values[0]!r}; quantiles need numbers."

@@ -55,18 +55,6 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 # -------------------------------------------------------------------------------------------------- the figures
-def prepare(folder: Path) -> None:
-    """Make the folder and write to it once, before any time is spent on a fit."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OSError(
-            f"the output folder {folder} cannot be written ({error.strerror}); name another one with --output."
-        ) from error
-
-
 def save_figure(example: Example, result: Result, folder: Path, grid: int) -> Path:
     """Draw an example into a file of the folder."""
     from matplotlib import rc_context
@@ -100,7 +88,8 @@ def progress(stream: TextIO, step: str, name: str) -> Iterator[None]:
 def run(folder: Path, quick: bool) -> None:
     """Fit, measure and draw the examples; print the table."""
     needed("matplotlib.figure", "the figures are drawn with matplotlib", "plot")
-    prepare(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
     rows, paths, steps = [], [], 2 * len(EXAMPLES)
     for k, example in enumerate(EXAMPLES):
         size = QUICK if quick else example.size
@@ -138,8 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without θ and × shows question marks
     try:
         run(options.output, options.quick)
-    except (ImportError, OSError) as error:
+    except ImportError as error:
         print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        reason = f"the output folder {options.output} cannot be written ({error.strerror or error})"
+        print(f"Error: {reason}; name another one with --output.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
