@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Ranks, Scaled, Sum, Warped
-from infinitask.kernels._folded import Folded
+from infinitask.kernels._folded import NODES, Folded, _chebyshev, _weights
 from infinitask.kernels._towards import Towards
 from tests.support.each import each
 
@@ -69,3 +69,15 @@ def test_an_interpolation_passes_through_its_points() -> None:
     X[:, :3] = points[:3].T
     inside = np.clip(X, Z.min(axis=0), Z.max(axis=0))
     np.testing.assert_allclose(folded(inside), Additive(RBF(gamma=0.5))(inside, Z) @ A, rtol=0.0, atol=1e-11)
+
+
+@each("count", list(NODES))
+def test_a_gaussian_is_interpolated_to_the_last_digits(count: int) -> None:
+    points, signs = _chebyshev(count)
+    t, z = np.linspace(-1.0, 1.0, 4 * count + 1)[1:-1], np.linspace(-1.0, 1.0, 33)
+
+    def gaussian(at: Any) -> Any:
+        return np.exp(-(((at[:, None] - z) * (0.5 * NODES[count])) ** 2))
+
+    error = np.max(np.abs(_weights(t[:, None] - points, signs) @ gaussian(points) - gaussian(t)))
+    assert error <= 3e-15
