@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add, mul
@@ -25,11 +25,8 @@ class _Pair:
     """Two kernels joined by an operation."""
 
     kind: ClassVar[str]
-
-    @staticmethod
-    @abstractmethod
-    def _joined(left: Array, right: Array, /) -> Array:
-        """Their sum or product."""
+    _joined: Callable[[Array, Array], Array]
+    """Their sum or product."""
 
     def __init__(self, left: InputKernel, right: InputKernel) -> None:
         self.left = left

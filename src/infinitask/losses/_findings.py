@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, host_double, namespace, to_host
 from infinitask.losses._base import Finding, Loss
 from infinitask.losses._row_checks import kinked, named
 from infinitask.losses._tangents import MAX_STEPS
@@ -74,10 +74,7 @@ def check_convex(name: str, both: Any, theta: Array, y: Array | None) -> Finding
         for method, index in (("value", 0), ("slope", 1)):
             for h, pair in zip(at, seen, strict=True):
                 check_array(f"{name}.{method}", pair[index], h, theta, y)
-        P, V, S = (
-            np.stack([to_host(a).astype(np.float64) for a in part])
-            for part in (at, [s[0] for s in seen], [s[1] for s in seen])
-        )
+        P, V, S = (np.stack([host_double(a) for a in part]) for part in (at, *zip(*seen, strict=True)))
         eps = rounding(theta, *seen[0])
         endless = _endless(name, P, V, NOISE * eps, theta)
         # at h = 0 the size of the terms is seen, which may cancel close to y
@@ -136,7 +133,7 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
     P = np.sort(np.stack(points(theta, y)), axis=0)
 
     def at(h: HostArray) -> HostArray:
-        return np.asarray(to_host(slope(theta, y, as_like(h, theta))), dtype=np.float64)
+        return host_double(slope(theta, y, as_like(h, theta)))
 
     with np.errstate(all="ignore"):
         S = np.stack([at(h) for h in P])
@@ -189,9 +186,7 @@ def check_units(
     theta, chosen = some(theta, y)
     assert chosen is not None
     y, p = chosen, float(degree)
-    rng, offsets = np.random.default_rng(1), (0.0, *CHECKED_OFFSETS, *(-offset for offset in CHECKED_OFFSETS))
-    shape = y.shape[0], theta.shape[0]
-    at = np.stack([y + spread * offset * rng.uniform(0.5, 1.0, size=shape) for offset in offsets])
+    at = np.stack(points(theta, y))
     with np.errstate(all="ignore"):
         like = theta if like is None else like
         plain = _values(loss, theta, y, at, like)
@@ -228,7 +223,7 @@ def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Arr
     found = [loss.value(tasks, targets, as_like(h, like)) for h in at]
     for value in found:
         check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
-    return np.stack([to_host(value).astype(np.float64) for value in found])
+    return np.stack([host_double(value) for value in found])
 
 
 def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, ...] | None:
@@ -308,9 +303,5 @@ def points(theta: Array, y: Array | None) -> list[HostArray]:
 
 def rounding(*arrays: Array) -> float:
     """The largest rounding error of the types of some arrays: a loss may be computed in single precision."""
-    found = [0.0]
-    for array in arrays:
-        xp = namespace(array)
-        if xp.isdtype(array.dtype, "real floating"):
-            found.append(float(xp.finfo(array.dtype).eps))
-    return max(found)
+    floats = [array for array in arrays if namespace(array).isdtype(array.dtype, "real floating")]
+    return max((float(namespace(array).finfo(array.dtype).eps) for array in floats), default=0.0)
