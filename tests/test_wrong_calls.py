@@ -309,7 +309,7 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
 DISTRIBUTION = predictive.QuantileDistribution(LEVELS, CURVES)
 CALIBRATION = ConformalCalibration(np.arange(20.0), 1.0)
 METRICS += [
-    (DISTRIBUTION.ppf, wrong({}, "level", (95, 0.01, NAN, "half", [[0.5]]))),
+    (DISTRIBUTION.ppf, wrong({}, "level", (95, 0.01, NAN, "half", [[0.3, 0.5]]))),
     (DISTRIBUTION.interval, wrong({}, "coverage", (80, 0.0, -0.1, NAN, "half", [], [0.5, 80], None, 0.99))),
     (DISTRIBUTION.cdf, wrong({}, "y", (Y[:5], NAN, "half", np.ones((5, 2)), None))),
     (DISTRIBUTION.pdf, wrong({}, "y", (Y[:5], NAN, "half"))),

@@ -182,9 +182,9 @@ def test_the_missing_mass_sits_at_the_ends() -> None:
     np.testing.assert_allclose(cut().cdf(first[:, 0]), 0.1)
     assert np.all(cut().cdf(np.nextafter(first[:, 0], -np.inf)) == 0.0)
     for level in (0.05, 0.9, 1.0):
-        with pytest.raises(ValueError, match=rf"level {level:g} was asked for.*from 0\.1 to 0\.8"):
+        with pytest.raises(ValueError, match=rf"level contains {level:g}, outside .*\[0\.1, 0\.8\]"):
             cut().ppf([0.5, level])
-    with pytest.raises(ValueError, match=r"level 0\.9 was asked for"):
+    with pytest.raises(ValueError, match=r"level contains 0\.9, outside"):
         cut().interval(0.8)
     assert cut().interval(0.6).shape == (6, 2)
 
@@ -337,7 +337,7 @@ def test_levels_and_values_of_a_quantile_function_are_checked(levels: Any, value
         ("crps", [1.0, np.nan]),
         ("crps", [1.0, np.inf]),
         ("crps", [[1.0, 2.0]]),
-        ("ppf", [[0.5]]),
+        ("ppf", [[0.5, 0.6]]),
         ("ppf", np.nan),
         ("sample", 0),
         ("sample", 1.5),
@@ -348,7 +348,7 @@ def test_levels_and_values_of_a_quantile_function_are_checked(levels: Any, value
     ],
 )
 def test_questions_without_an_answer(ask: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=r"given|asked"):
+    with pytest.raises(ValueError, match=r"given|outside"):
         getattr(normal(), ask)(value)
 
 

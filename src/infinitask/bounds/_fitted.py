@@ -80,7 +80,8 @@ def bound_of(
             f"y_bound={y_bound!r} was given, and the sample has |y| = {largest:g}"
             f"{' after its offset is taken off' * (recipe.offset != 0.0)}; give a number that no |y| exceeds."
         )
-    risk = _empirical_risk(model, X, targets)
+    losses = recipe.task.loss.value(model.nodes_, targets[:, None], _values(model, X) - recipe.offset)
+    risk = float(np.mean(losses @ model.weights_))
     _check_rows_of_the_fit(model, X, risk)
     loss = _stability(model, y_bound)
     discrete = recipe.task.measure.atoms() is not None
@@ -257,13 +258,6 @@ def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
             f"X and y are not the rows of the fit, or these had unequal weights: the objective on them is "
             f"{objective:.6g}, and that of the fit {model.objective_:.6g}. The bound needs the training data."
         )
-
-
-def _empirical_risk(model: Any, X: Any, targets: HostArray) -> float:
-    recipe = model.recipe_
-    values = _values(model, X) - recipe.offset
-    losses = recipe.task.loss.value(model.nodes_, targets[:, None], values)
-    return float(np.mean(losses @ model.weights_))
 
 
 def _cdf(measure: Measure, theta: HostArray) -> HostArray:

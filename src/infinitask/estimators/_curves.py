@@ -231,20 +231,16 @@ def own_points(theta: Any, n: int) -> list[HostArray] | None:
         return None
     if len(theta) == 0 or all(np.ndim(own) == 0 for own in theta):
         return None
-    points = [_vector(own) for own in theta]
+    points = [np.asarray(on_host(own), dtype=np.float64) for own in theta]
     if len(points) != n:
         raise ValueError(
             f"theta is a list of {len(points)} arrays for {n} rows of X; give one array of points for each row, or one "
             "array for all."
         )
+    wrong = next((own for own in points if own.ndim != 1 or own.size == 0), None)
+    if wrong is not None:
+        raise ValueError(f"theta holds an array of shape {wrong.shape}; the points of a row must be a list of numbers.")
     return points
-
-
-def _vector(own: Any) -> HostArray:
-    found = np.asarray(on_host(own), dtype=np.float64)
-    if found.ndim != 1 or found.size == 0:
-        raise ValueError(f"theta holds an array of shape {found.shape}; the points of a row must be a list of numbers.")
-    return found
 
 
 def _cells(theta: HostArray, row: HostArray) -> HostArray:

@@ -123,14 +123,10 @@ def costs_of_matrix(more: HostArray) -> HostArray | None:
 
 def _ordered(values: Any, names: Any, classes: HostArray, what: str, axis: int = -1) -> Any:
     """Values in the order of ``classes`` along an axis; unchanged if they have no names, or only default ones."""
-    if names is None or callable(names) or _unnamed(names):
+    default = type(names).__name__ == "RangeIndex" and names.start == 0 and names.step == 1
+    if names is None or callable(names) or default:
         return values
     return np.take(np.asarray(values), _places(list(names), classes, what), axis=axis)
-
-
-def _unnamed(names: Any) -> bool:
-    """Whether names are the default numbers 0, 1, 2, … of a table."""
-    return type(names).__name__ == "RangeIndex" and names.start == 0 and names.step == 1
 
 
 def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:

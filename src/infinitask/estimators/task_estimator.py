@@ -128,15 +128,12 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
             )
         return loss
 
-    def _penalty(self) -> Penalty:
-        if isinstance(self.penalty, Penalty):
-            return self.penalty
-        return PENALTIES[choice("penalty", self.penalty, list(PENALTIES), ", or a penalty object")]
-
     def _task(self) -> Task:
-        loss = self._loss()
+        loss, penalty = self._loss(), self.penalty
+        if not isinstance(penalty, Penalty):
+            penalty = PENALTIES[choice("penalty", penalty, list(PENALTIES), ", or a penalty object")]
         order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
-        return task_for(loss, _default_measure(loss), penalty=self._penalty(), order=order)
+        return task_for(loss, _default_measure(loss), penalty=penalty, order=order)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         recipe = self.recipe()

@@ -47,7 +47,9 @@ def integrated_pinball_loss(
     0.15
     """
     y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
-    return float(shares(sample_weight, y.size) @ _pinball(y, predicted, levels) @ _weights(weights, levels.size))
+    q = levels.size
+    weights = np.full(q, 1.0 / q) if weights is None else nonnegative("weights", weights, q, "levels")
+    return float(shares(sample_weight, y.size) @ _pinball(y, predicted, levels) @ weights)
 
 
 def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
@@ -74,11 +76,11 @@ def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None)
     0.25
     """
     predicted = finite("y_pred", y_pred, 2)
-    n, q = predicted.shape
+    n = len(predicted)
     if quantiles is not None:
         levels = levels_within("quantiles", quantiles, 0.0, 1.0)
         predicted = predictions(predicted, n, levels.size, "quantiles")[:, np.argsort(levels, kind="stable")]
-    falls = np.maximum(predicted[:, :-1] - predicted[:, 1:], 0.0) if q > 1 else np.zeros((n, 1))
+    falls = np.maximum(predicted[:, :-1] - predicted[:, 1:], 0.0)
     return float(np.sum(shares(sample_weight, n) @ falls))
 
 
@@ -240,10 +242,6 @@ def _average(weight: HostArray, values: HostArray) -> Any:
     weight = weight.reshape(-1, *[1] * (values.ndim - 1))
     total = np.sum(weight * np.where(weight > 0.0, values, 0.0), axis=0)
     return total if total.ndim else float(total)
-
-
-def _weights(weights: Any, q: int) -> HostArray:
-    return np.full(q, 1.0 / q) if weights is None else nonnegative("weights", weights, q, "levels")
 
 
 def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:

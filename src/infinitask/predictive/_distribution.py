@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count, coverages, naming, numbers, percent_meant, seed
+from infinitask._base.validation import count, coverages, naming, numbers, parse_tasks, seed
 from infinitask.calibration._rearrangement import Rearrangement
 
 HALF_WINDOW = 0.1
@@ -104,20 +104,9 @@ class QuantileDistribution:
         level : float or array (q,)
             Between the first and the last of ``levels``.
         """
-        asked = numbers("level", level)
-        if asked.ndim > 1:
-            raise ValueError(f"level of shape {asked.shape} was given; it must be a number or an array of shape (q,).")
-        low, high = float(self.levels[0]), float(self.levels[-1])
-        inside = (asked >= low) & (asked <= high)
-        if not np.all(inside):
-            wrong = float(np.atleast_1d(asked)[~np.atleast_1d(inside)][0])
-            meant = percent_meant(wrong) if low <= wrong / 100.0 <= high else ""
-            raise ValueError(
-                f"The level {wrong:g} was asked for; the quantile function is known from {low:g} to {high:g}. Ask for "
-                f"a level between, or fit with a measure that covers it.{meant and ' ' + meant}"
-            )
-        values = self._curve(np.atleast_1d(asked))
-        return values[:, 0] if asked.ndim == 0 else values
+        levels, single = parse_tasks(level, "level", (self.levels[:1], self.levels[-1:]), percent=True)
+        values = self._curve(levels[:, 0])
+        return values[:, 0] if single else values
 
     def cdf(self, y: Any) -> HostArray:
         """F(y) = sup {τ : Q(τ) ≤ y}.
