@@ -260,22 +260,8 @@ KINDS = (
 
 
 # ----------------------------------------------------------------------------------------------------------- the file
-SCRIPTS = (
-    "kernels.js",
-    "field.js",
-    "models.js",
-    "charts.js",
-    "fields.js",
-    "controls.js",
-    "plane.js",
-    "categories.js",
-    "quantiles.js",
-    "cost_controls.js",
-    "costs.js",
-    "level_sets.js",
-    "start.js",
-)
-"""The program, in this order; plain scripts that share one scope."""
+ASSETS = files("infinitask.report") / "assets"
+"""The template, the style and the program: plain scripts that share one scope, in the order of their names."""
 
 
 @final
@@ -314,7 +300,8 @@ class Page:
         data = json.dumps(self.payload, allow_nan=False, separators=(",", ":"))
         for sign in "<>&":
             data = data.replace(sign, f"\\u{ord(sign):04x}")
-        program = '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
+        scripts = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
+        program = '"use strict";\n(() => {\n' + "\n".join(map(_asset, scripts)) + "\n})();\n"
         digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode("ascii")
         parts = {
             "title": html.escape(str(self.payload["title"])),
@@ -346,4 +333,4 @@ class Page:
 
 
 def _asset(name: str) -> str:
-    return files("infinitask.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return (ASSETS / name).read_text(encoding="utf-8")
