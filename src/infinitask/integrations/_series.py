@@ -8,7 +8,6 @@ extrapolate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +43,7 @@ class Rows(NamedTuple):
     times: HostArray
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """The part of a series that is known at an origin.
 
     Parameters

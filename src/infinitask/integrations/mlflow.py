@@ -20,10 +20,9 @@ import sys
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -176,8 +175,7 @@ def _load_pyfunc(path: str) -> _Asked:
     return _Asked(load(path))
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """A model as the function of rows and parameters that MLflow serves."""
 
     model: Any

@@ -178,40 +178,30 @@ class QuantileCurveDistribution(BaseDistribution):
         "distr:paramtype": "nonparametric",
     }
 
-    index: Any
-    columns: Any
-    _shape: tuple[int, ...]
-
     def __init__(self, levels: Any, values: Any, index: Any = None, columns: Any = None) -> None:
-        self.levels = levels
-        self.values = values
+        self.levels, self.values = levels, values
+        table = numbers("values", values)
+        if table.ndim not in (1, 2, 3):
+            raise ValueError(
+                f"values of shape {table.shape} were given; they must have the shape (k,), (n, k) or (n, c, k), with "
+                "the levels along the last axis."
+            )
+        self._curves = QuantileDistribution(levels, table.reshape(-1, table.shape[-1]))
+        if table.ndim > 1:
+            n, c = len(table), 1 if table.ndim == 2 else table.shape[1]
+            index = pd.RangeIndex(n) if index is None else index
+            columns = pd.RangeIndex(c) if columns is None else columns
+            if (len(index), len(columns)) != (n, c):
+                raise ValueError(
+                    f"values for {n} rows and {c} columns were given with an index of {len(index)} and columns of "
+                    f"{len(columns)}; the numbers must agree."
+                )
+        elif index is not None or columns is not None:
+            raise ValueError("values of one number, (k,), were given with an index or columns; leave them out.")
         super().__init__(index=index, columns=columns)
         if not np.any(self._jumps()):
             exact = [name for name in self.get_tag("capabilities:exact") if name != "pmf"]
             self.set_tags(**{"distr:measuretype": "continuous", "capabilities:exact": exact})
-
-    def _init_shape_bc(self, index: Any = None, columns: Any = None) -> None:
-        values = numbers("values", self.values)
-        if values.ndim not in (1, 2, 3):
-            raise ValueError(
-                f"values of shape {values.shape} were given; they must have the shape (k,), (n, k) or (n, c, k), with "
-                "the levels along the last axis."
-            )
-        self._curves = QuantileDistribution(self.levels, values.reshape(-1, values.shape[-1]))
-        if values.ndim == 1:
-            self._shape = ()
-            if index is not None or columns is not None:
-                raise ValueError("values of one number, (k,), were given with an index or columns; leave them out.")
-            return
-        n, c = len(values), 1 if values.ndim == 2 else values.shape[1]
-        self._shape = (n, c)
-        self.index = pd.RangeIndex(n) if self.index is None else self.index
-        self.columns = pd.RangeIndex(c) if self.columns is None else self.columns
-        if (len(self.index), len(self.columns)) != (n, c):
-            raise ValueError(
-                f"values for {n} rows and {c} columns were given with an index of {len(self.index)} and columns of "
-                f"{len(self.columns)}; the numbers must agree."
-            )
 
     # ------------------------------------------------------------------------------------------------ parts of it
     def _loc(self, rowidx: Any = None, colidx: Any = None) -> Any:
