@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.persistence._allowance import Allowance
-from infinitask.persistence._kinds import UnknownTypeError, class_name, dtype_name, make_dict, unpacked
+from infinitask.persistence._kinds import class_name, dtype_name, make_dict, unpacked
 from infinitask.persistence._names import class_named, qualified
 from infinitask.persistence._rules import absent, check_state, completed
 from infinitask.persistence._shown import check_word, shown
@@ -108,12 +108,12 @@ class Writer:
 
 
 def _checked(look: Callable[..., Any], path: str, *what: Any) -> Any:
-    """``look(*what)``, whose errors get a sentence that says where."""
+    """``look(*what)``, whose errors say where; those of types begin after the place."""
     try:
         return look(*what)
     except ValueError as error:
         raise ValueError(f"{path} cannot be saved: {error}.") from error
-    except UnknownTypeError as error:
+    except TypeError as error:
         raise TypeError(f"{path} {error}") from None
 
 

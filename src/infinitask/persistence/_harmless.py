@@ -41,8 +41,8 @@ PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
 
 NEW_NAME = re.compile(r"([^{}]++|\{\{|\}\}|\{\})*+")
 NAME_OUT = re.compile(r"([^{}]++|\{\{|\}\}|\{(transformer_name|feature_name)\})*+")
-"""Texts that are filled in with names only: other fields read attributes, or fill with spaces. Repetitions are possessive:
-others would keep 150 bytes for each letter."""
+"""Texts that are filled in with names only: other fields read attributes, or fill with spaces. Repetitions are
+possessive, since others keep 150 bytes for each letter."""
 
 MAX_REPEATS = 2
 """Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""

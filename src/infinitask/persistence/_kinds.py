@@ -33,10 +33,6 @@ DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{
 FUNCTION_TYPES = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
 
 
-class UnknownTypeError(TypeError):
-    """Something of a type that cannot be saved; the sentence begins after the place where it was found."""
-
-
 class Kind(NamedTuple):
     """A kind of entry: ``parts`` takes a value apart, ``make`` checks the parts and joins them.
 
@@ -85,14 +81,14 @@ def _make_type(name: str) -> Any:
 def _type_name(value: Any) -> tuple[str]:
     name = qualified(value)
     if TYPES.get(name) is not value:
-        raise UnknownTypeError(f"is the class {name} itself, which cannot be saved; give an object of it.")
+        raise TypeError(f"is the class {name} itself, which cannot be saved; give an object of it.")
     return (name,)
 
 
 def _function_name(value: Any) -> tuple[str]:
     name = None if isinstance(value, MethodType) else name_of_function(value)
     if name is None:
-        raise UnknownTypeError(
+        raise TypeError(
             f"is the function {getattr(value, '__qualname__', repr(value))!r}, and functions of your own cannot be "
             "saved without running code; write it as a class (a kernel as an InputKernel, a loss as a ConvexLoss, "
             "others with __call__), and call infinitask.persistence.register with the class."
@@ -103,7 +99,7 @@ def _function_name(value: Any) -> tuple[str]:
 def dtype_name(dtype: Any) -> str:
     """The name of a type of NumPy."""
     if not DTYPE.fullmatch(dtype.str):
-        raise UnknownTypeError(f"has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
+        raise TypeError(f"has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
     return str(dtype.str)
 
 
@@ -155,7 +151,7 @@ def class_name(cls: type[Any]) -> str:
     """The name of a class for a file."""
     name = name_of_class(cls)
     if name is None:
-        raise UnknownTypeError(
+        raise TypeError(
             f"is of the class {qualified(cls)}, which infinitask does not save; if its objects are made of "
             "attributes, call infinitask.persistence.register with the class first, here and where you load."
         )
@@ -189,7 +185,7 @@ def make_dict(values: list[Any]) -> dict[Any, Any]:
 def _mapping_parts(value: Any) -> tuple[Any, ...]:
     cls = type(value)
     if cls is not OrderedDict and getattr(value, "__dict__", None):
-        raise UnknownTypeError(f"is a {cls.__name__} with attributes of its own, which cannot be saved.")
+        raise TypeError(f"is a {cls.__name__} with attributes of its own, which cannot be saved.")
     return class_name(cls), _flat(value)
 
 

@@ -103,13 +103,9 @@ FUNCTIONS = {
 }
 """Functions that models hold: none of them reads, writes or runs anything."""
 
-NUMPY_TYPES = (
-    "bool_ object_ str_ complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
-)
-
 TYPES: dict[str, type[Any]] = {
     **{f"builtins.{t.__name__}": t for t in (bool, bytes, complex, float, int, object, str)},
-    **{f"numpy.{t.__name__}": t for t in (getattr(np, name) for name in NUMPY_TYPES.split())},
+    **{f"numpy.{t.__name__}": t for t in np.sctypeDict.values()},
 }
 """Types that are values themselves, such as ``dtype=np.float64``."""
 

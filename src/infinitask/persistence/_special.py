@@ -206,15 +206,13 @@ def _pandas_type_parts(value: Any) -> tuple[Any, ...]:
 def _make_pandas_type(name: str, categories: Any, ordered: Any) -> Any:
     import pandas
 
-    if type(name) is not str:
-        raise ValueError(f"the type {shown(name)} of pandas cannot be saved")
-    if name == "category":
+    if type(name) is str and name == "category":
         if ordered is not None and type(ordered) is not bool:
             raise ValueError("categories of pandas are neither in order nor without one")
         if categories is not None:
             _check_labels(categories)
         return pandas.CategoricalDtype(categories, ordered)
-    if not PANDAS_TYPES.fullmatch(name):
+    if type(name) is not str or not PANDAS_TYPES.fullmatch(name):
         raise ValueError(f"the type {shown(name)} of pandas cannot be saved")
     return pandas.api.types.pandas_dtype(name)
 
