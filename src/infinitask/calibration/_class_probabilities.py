@@ -19,7 +19,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
-from infinitask._base.arrays import IN_MEMORY, HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 from infinitask.calibration._log_odds import multinomial_scaling
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
@@ -79,9 +79,7 @@ def shares_in_parts(values: Callable[[slice], HostArray], n: int, points: HostAr
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
-    size = max(1, IN_MEMORY // points.size)
-    parts = (slice(start, min(start + size, n)) for start in range(0, n, size))
-    return np.concatenate([shares(values(rows).reshape(-1, *points.shape)) for rows in parts])
+    return np.concatenate([shares(values(rows).reshape(-1, *points.shape)) for rows in row_blocks(n, points.size)])
 
 
 def smallest_probability(n: float, n_classes: int) -> float:

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._base.arrays import IN_MEMORY, HostArray
+from infinitask._base.arrays import IN_MEMORY, HostArray, row_blocks
 from infinitask._base.validation import coverages
 from infinitask.calibration._rearrangement import Rearrangement
 
@@ -196,9 +196,7 @@ class CrossCalibration:
         ranks = np.array([_outer_rank(float(each), self.size, rows="rows") for each in asked])
         n_new = curves[0].values.shape[0]
         found = np.empty((n_new, asked.size, 2))
-        step = max(1, IN_MEMORY // self.size)
-        for start in range(0, n_new, step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(n_new, self.size, IN_MEMORY):
             parts = [Rearrangement(part.levels, part.values[rows]) for part in curves]
             ends = [fold.interval(part, fold.scores) for fold, part in zip(self.folds, parts, strict=True)]
             found[rows] = _outer(np.concatenate(ends, axis=1), ranks)

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from scipy.special import logit
 
-from infinitask._base.arrays import IN_MEMORY, HostArray, as_like, to_host
+from infinitask._base.arrays import HostArray, as_like, row_blocks, to_host
 from infinitask.calibration._log_odds import Scale, logistic_lines
 from infinitask.calibration.held_out import HeldOut, HeldOutFits
 from infinitask.field import Field, Problem
@@ -56,12 +56,6 @@ def threshold_levels(problem: Problem, field: Field, measure: Measure) -> HostAr
     return np.unique(levels)
 
 
-def _parts(levels: HostArray, rows: int) -> list[slice]:
-    """The levels a few at a time, so that rows × levels stay in memory."""
-    size = max(1, IN_MEMORY // max(1, rows))
-    return [slice(start, start + size) for start in range(0, levels.size, size)]
-
-
 # ------------------------------------------------------------------------------------------------- level sets
 def training_quantiles(problem: Problem, field: Field, measure: Measure) -> Shift:
     """The shift after which a fraction θ of the rows of the problem lies outside.
@@ -72,7 +66,7 @@ def training_quantiles(problem: Problem, field: Field, measure: Measure) -> Shif
     levels = threshold_levels(problem, field, measure)
     rows, omega = problem.objective.rows, to_host(problem.objective.sample_weight)
     h, psi = to_host(rows @ as_like(field.coef, rows)), field.psi(levels).T  # fewer functions than levels
-    parts = _parts(levels, int(rows.shape[0]))
+    parts = row_blocks(levels.size, len(h))
     t = np.concatenate([halfway(h @ psi[:, part], omega, levels[part]) for part in parts])
     return Shift(levels, t + field.bias(levels))
 
@@ -91,7 +85,7 @@ def held_out_quantiles(held_out: HeldOut, fits: HeldOutFits, measure: Measure) -
     levels, rows = threshold_levels(problem, field, measure), problem.objective.rows
     t = [
         new_row_quantile(fits.with_medians_of(field, rows, levels[part]), fits.omega, levels[part], fits.count)
-        for part in _parts(levels, int(rows.shape[0]))
+        for part in row_blocks(levels.size, int(rows.shape[0]))
     ]
     own = training_quantiles(problem, field, measure)
     return Shift(levels, np.minimum(np.maximum.accumulate(np.concatenate(t)) + field.bias(levels), own(levels)))
@@ -190,7 +184,7 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
     # where h tells nothing of the class, the decision is that of the base rate
     score = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
     flips = []
-    for part in _parts(levels, fits.rows.size):
+    for part in row_blocks(levels.size, fits.rows.size):
         scale = Scale.of(fits.with_means_of(field, levels[part]), omega, scales[best].by_order)
         flips.append(scale.values(score[part]))
     return Shift(levels, -np.clip(np.concatenate(flips), -farthest, farthest))
