@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 
-from infinitask.calibration._folds import Folds, JointFits, hold_out_each_row_once, solved_one_by_one, splits_of
+from infinitask.calibration._folds import Folds, JointFits, partition_of, solved_one_by_one, splits_of
 from infinitask.calibration.held_out import HeldOutFits, out_of_fold
 from infinitask.datasets import make_sine
 from infinitask.fitting import Data, Recipe
@@ -62,16 +62,16 @@ def test_labels_and_splits_say_the_same() -> None:
 
 def test_folds_are_checked() -> None:
     X = np.zeros((6, 1))
-    assert hold_out_each_row_once(splits_of(3, X), 6)
-    assert not hold_out_each_row_once([(np.arange(6), np.arange(6))], 6)
-    assert not hold_out_each_row_once([(np.arange(3), np.arange(3, 6))], 6)
+    for fold in ((np.arange(6), np.arange(6)), (np.arange(3), np.arange(3, 6))):
+        with pytest.raises(ValueError, match="do not hold out each of the 6 rows exactly once"):
+            partition_of([fold], X)
     mask = np.arange(6) < 2
     np.testing.assert_array_equal(splits_of([(~mask, mask)], X)[0][1], [0, 1])
     with pytest.raises(ValueError, match="the position 9, but X has 6 rows"):
         splits_of([(np.array([0]), np.array([9]))], X)
     with pytest.raises(ValueError, match="needs groups"):
         splits_of(GroupKFold(2), X)
-    one, other = (splits_of(3, X, shuffled=True, random_state=seed) for seed in (0, 1))
+    one, other = (partition_of(3, X, random_state=seed) for seed in (0, 1))
     assert any(np.any(a[1] != b[1]) for a, b in zip(one, other, strict=True))
 
 

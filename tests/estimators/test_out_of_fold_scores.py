@@ -41,5 +41,5 @@ def test_any_detector_with_scores_may_be_asked() -> None:
 
 def test_folds_must_leave_each_row_out_once() -> None:
     X = np.random.default_rng(3).normal(size=(40, 2))
-    with pytest.raises(ValueError, match="exactly one"):
+    with pytest.raises(ValueError, match="exactly once"):
         out_of_fold_scores(MODEL, X, cv=ShuffleSplit(3, random_state=0))

@@ -21,9 +21,7 @@ Splits = list[tuple[HostArray, HostArray]]
 """Positions of the training rows and of the held-out rows, for each fold."""
 
 
-def splits_of(
-    cv: Any, X: Any, y: Any = None, *, classifier: bool = False, shuffled: bool = False, random_state: Any = None
-) -> Splits:
+def splits_of(cv: Any, X: Any, y: Any = None, *, classifier: bool = False) -> Splits:
     """The folds of what scikit-learn calls ``cv``, as positions of rows.
 
     Parameters
@@ -33,9 +31,6 @@ def splits_of(
     y : array-like (n,) or None
     classifier : bool
         Whether the folds of a number are stratified by y.
-    shuffled : bool
-        Whether the folds of a number are shuffled, with ``random_state``.
-    random_state : int, RandomState or None
 
     Examples
     --------
@@ -44,8 +39,6 @@ def splits_of(
     """
     n = _num_samples(X)
     with naming("cv"):
-        if shuffled and isinstance(cv, Integral):
-            cv = KFold(int(cv), shuffle=True, random_state=random_state)
         try:
             folds = list(check_cv(cv, y, classifier=classifier).split(X, y))
         except ValueError as error:
@@ -77,10 +70,18 @@ def check_weights(parts: list[HostArray], weight: HostArray, purpose: str) -> No
         )
 
 
-def hold_out_each_row_once(splits: Splits, n: int) -> bool:
-    """Whether each of n rows is held out by exactly one fold, and no fit sees a row that it holds out."""
+def partition_of(cv: Any, X: Any, y: Any = None, *, random_state: Any = None) -> Splits:
+    """The folds of ``cv``, of which exactly one holds out each row; those of a number are shuffled."""
+    with naming("cv"):
+        splitter = KFold(int(cv), shuffle=True, random_state=random_state) if isinstance(cv, Integral) else cv
+    splits, n = splits_of(splitter, X, y), _num_samples(X)
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
-    return bool(np.all(times == 1)) and not any(np.intersect1d(train, test).size for train, test in splits)
+    if np.any(times != 1) or any(np.intersect1d(train, test).size for train, test in splits):
+        raise ValueError(
+            f"The {len(splits)} folds of cv do not hold out each of the {n} rows exactly once, or fit rows that they "
+            "hold out. Give an integer, or a splitter such as KFold."
+        )
+    return splits
 
 
 @final

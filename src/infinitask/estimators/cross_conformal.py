@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
 from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
-from infinitask.calibration._folds import hold_out_each_row_once, splits_of
+from infinitask.calibration._folds import partition_of
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators import _frames
@@ -97,13 +97,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
             )
         in_memory(X)
         y = targets_of(X, y)
-        rng = check_random_state(self.random_state)
-        splits = splits_of(self.cv, X, y, shuffled=True, random_state=rng)
-        if not hold_out_each_row_once(splits, _num_samples(X)):
-            raise ValueError(
-                f"The {len(splits)} folds of cv do not leave out every row exactly once, or fit rows that they leave "
-                "out. Give an integer, or a splitter such as KFold."
-            )
+        splits = partition_of(self.cv, X, y, random_state=check_random_state(self.random_state))
         with naming("n_jobs"):
             parallel = Parallel(n_jobs=self.n_jobs)
         fitted = out_of_fold(_fold, self.estimator, X, y, splits, parallel=parallel)

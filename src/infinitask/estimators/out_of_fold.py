@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
-from infinitask.calibration._folds import Folds, hold_out_each_row_once, splits_of
+from infinitask.calibration._folds import Folds, partition_of
 from infinitask.calibration.held_out import out_of_fold
 
 __all__ = ["out_of_fold_scores"]
@@ -46,9 +46,7 @@ def out_of_fold_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any
     (200, True)
     """
     n = _num_samples(X)
-    splits = splits_of(cv, np.empty((n, 1)), shuffled=True, random_state=random_state)
-    if not hold_out_each_row_once(splits, n):
-        raise ValueError(f"cv={cv!r} was given; each of the {n} rows must be held out by exactly one of its folds.")
+    splits = partition_of(cv, np.empty((n, 1)), random_state=random_state)
     scores = out_of_fold(_scores, estimator, X, None, splits)
     return Folds.of_splits(splits, n).assembled(np.concatenate(scores))
 
