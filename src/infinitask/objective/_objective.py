@@ -36,11 +36,6 @@ MAX_KNOWN_PAIRS = 500_000
 """Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets, and then a
 tenth of the time of a fit."""
 
-MAX_WEIGHTED_ENTRIES = 2**17
-"""Up to 131 072 entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
-the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
-gradient at every evaluation."""
-
 _Part = TypeVar("_Part")
 
 
@@ -68,8 +63,8 @@ class Objective:
     compiled : bool or None
         Whether compiled loops are used where they exist; None: :func:`compiles` decides.
     alone : bool
-        Whether threads share out the blocks, and small copies that save time stay between evaluations; False where this
-        is one of many parts that are visited side by side, and memory is counted.
+        Whether threads share out the blocks, and small tables stay between evaluations; False where this is one of many
+        parts that are visited side by side, and memory is counted.
     gram : ndarray (n, n) or None
         Φ Φᵀ up to rounding, if it is known.
     elsewhere : PartedRows or None
@@ -230,12 +225,6 @@ class Objective:
         """Φ on a block of rows, without columns that are zero there."""
         return self.rows[block, :] if self.reach is None else self.rows[block, : self.reach[block.stop - 1]]
 
-    @cached_property
-    def _weighted_rows(self) -> HostArray | None:
-        """diag(ω) Φ, where that is small enough to be kept."""
-        small = isinstance(self.rows, np.ndarray) and self.rows.size <= MAX_WEIGHTED_ENTRIES
-        return self.rows * self.sample_weight[:, None] if small and self.alone else None
-
     def weight_of(self, term: Integral) -> Array:
         """ω of an integral, (n,)."""
         return self.sample_weight if term.row_weight is None else term.row_weight
@@ -321,12 +310,7 @@ class Objective:
                 if sums.c is not None and term.bias_cols is not None:
                     sums.c = sums.c - double(term.bias_cols.T) @ double(term.weights * (omega @ point.dual))
             sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
-            if not one_weight:
-                subtract_product(sums.C, phi, pulled)
-            elif self._weighted_rows is None:
-                subtract_product(sums.C, phi, omega[:, None] * pulled)
-            else:
-                subtract_product(sums.C, self._weighted_rows[block, : phi.shape[1]], pulled)
+            subtract_product(sums.C, phi, omega[:, None] * pulled if one_weight else pulled)
         return sums
 
     def _sums(
@@ -480,7 +464,7 @@ class Objective:
     def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
         """The same data terms with another λ and λ_b; what is known of the data stays known."""
         other = replace(self, alpha=alpha, alpha_bias=alpha_bias)
-        known = ("tables", "_groups", "_weighted_rows", "_known_rows", "typical_loss")
+        known = ("tables", "_groups", "_known_rows", "typical_loss")
         vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 
