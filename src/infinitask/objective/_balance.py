@@ -301,8 +301,11 @@ def dual_rows(
 
     def slopes(block: slice) -> list[tuple[Array, Array]]:
         ((_, fields),) = objective.fields(z, [block])
-        found = [objective.pointwise(t, block, H, smoothing) for t, H in enumerate(fields)]
-        return [(seen.dual, seen.lower + seen.dual * H) for seen, H in zip(found, fields, strict=True)]
+        found = []
+        for t, (term, H) in enumerate(zip(objective.integrals, fields, strict=True)):
+            seen = term.pointwise(block, H, *smoothing.of(t))
+            found.append((seen.dual, seen.lower + seen.dual * H))
+        return found
 
     (_, s), size = objective.shape, objective.size - objective.bias_size
     # λ_b c, or for a column of Φ with coefficients C_0 the same in terms of ψ: b = constant · C_0, λ_b = λ / constant²

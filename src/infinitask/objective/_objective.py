@@ -12,12 +12,11 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, double, floats, host_double, namespace, to_host
 from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row
-from infinitask.losses._base import Pointwise, Sums
+from infinitask.losses._base import Sums
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._table import Table
 from infinitask.objective._terms import (
     BLOCK_ENTRIES,
-    NO_CURVATURE,
     Evaluation,
     Integral,
     RowSums,
@@ -182,19 +181,11 @@ class Objective:
         """Whether each node has an h of its own and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
         if not isinstance(self.rows, np.ndarray) or len(self.integrals) > 1 or self.alpha_bias <= 0.0:
             return False
-        whole = self._one_weight and abs(float(np.sum(self.sample_weight)) - 1.0) <= 1e-8
-        return whole and self.integrals[0].one_class
-
-    @property
-    def tied(self) -> int:
-        """How many neighbouring nodes have values that sum to 0; 1: none."""
-        return self.integrals[0].loss.zero_sum
+        return self._one_weight and self.integrals[0].one_class
 
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""
         r, s = self.shape
-        if isinstance(self.rows, np.ndarray) and self.rows.dtype == z.dtype:
-            return z[: r * s].reshape(r, s), (z[r * s :] if self.bias_size else None)
         C = as_like(z[: r * s].reshape(r, s), self.rows)
         return C, (as_like(z[r * s :], self.rows) if self.bias_size else None)
 
@@ -210,9 +201,7 @@ class Objective:
 
     @cached_property
     def _groups(self) -> list[list[slice]]:
-        """Blocks in groups that may be visited side by side. Neither depends on the number of threads, so nor does a
-        sum.
-        """
+        """Blocks in groups that threads may visit side by side; sums do not depend on the number of threads."""
         return groups_of(list(self.blocks()))
 
     def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
@@ -292,7 +281,10 @@ class Objective:
         # sums over rows are in double precision, whatever the precision of the products
         zero_c = None if c is None else double(0.0 * c)
         sums = RowSums([0.0] * (3 * len(self.integrals)), double(0.0 * C), zero_c)
-        room, one_weight = self._room(blocks), self._one_weight
+        one_weight, room = self._one_weight, None
+        if isinstance(self.rows, np.ndarray):  # two arrays, each large enough for the fields of any of the blocks
+            longest = max(block.stop - block.start for block in blocks)
+            room = np.empty((2, longest * self._most_nodes), self.rows.dtype)
         for block in blocks:
             omega, phi = self.sample_weight[block], self.features(block)
             A = product(phi, C[: phi.shape[1], :])
@@ -333,14 +325,8 @@ class Objective:
         """The rows of the table for each integral and the start of each block, if they are small enough to keep."""
         if not self.alone or self.n_pairs > MAX_KNOWN_PAIRS:
             return {}
-        compare = [t for t, term in enumerate(self.integrals) if term.compares]  # others look at a row of their own
-        return {(t, block.start): self.integrals[t].row_of(block) for t in compare for block in self.blocks()}
-
-    def _room(self, blocks: list[slice]) -> HostArray | None:
-        """Two arrays on the host, each large enough for the fields of any of the blocks."""
-        if not isinstance(self.rows, np.ndarray):
-            return None
-        return np.empty((2, max(block.stop - block.start for block in blocks) * self._most_nodes), self.rows.dtype)
+        compare = [(t, term) for t, term in enumerate(self.integrals) if term.compares]  # others have rows of their own
+        return {(t, block.start): term.row_of(block) for t, term in compare for block in self.blocks()}
 
     # ------------------------------------------------------------------------------------ dual and start
     @cached_property
@@ -349,10 +335,7 @@ class Objective:
         return Balance.of(self)
 
     def origin(self) -> tuple[float, HostArray] | None:
-        """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does.
-
-        Its data term is Σ ω w (−ℓ*(0)).
-        """
+        """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does."""
         data = self.resting_loss()
         data, z = self.balance.origin(data, self) if self.free else (data, -self.linear / self.ridge)
         return (data, z) if np.isfinite(data) else None
@@ -394,10 +377,9 @@ class Objective:
 
     @cached_property
     def typical_loss(self) -> float:
-        """The mean loss of h = 0, in which rows that are far from the others count no more than :data:`FAR` others.
+        """The mean loss of h = 0, where an outlier counts as :data:`FAR` medians; ∞ where it says nothing (level sets).
 
-        One outlier may dominate the objective, and no h changes that: this is what a model can change. ∞ where the
-        loss of h = 0 says nothing, as for level sets.
+        One outlier may dominate the objective, and no h changes that: this is what a model can change.
         """
         return self.integrals[0].typical_loss(self.sample_weight, self.block_entries)
 
@@ -410,10 +392,6 @@ class Objective:
             A = product(phi, C[: phi.shape[1], :])
             yield block, [term.field(A, c) for term in self.integrals]
 
-    def pointwise(self, t: int, block: slice, H: Array, smoothing: Smoothing) -> Pointwise:
-        """The loss of integral t, its lower bound and the dual point at every pair of a block, from its field."""
-        return self.integrals[t].pointwise(block, H, *smoothing.of(t))
-
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
     ) -> Iterator[tuple[slice, list[Array]]]:
@@ -424,12 +402,6 @@ class Objective:
                 curvature = term.curvature(block, H, *smoothing.of(t))
                 found.append(curvature * term.weights * self.weight_of(term)[block][:, None])
             yield block, found
-
-    def curved_pairs(self, z: HostArray, smoothing: Smoothing) -> int:
-        """The number of pairs at which the smoothed losses are curved."""
-        xp = namespace(self.rows)
-        blocks = (parts for _, parts in self.curvatures(z, smoothing))
-        return sum(int(xp.sum(xp.astype(part > NO_CURVATURE, xp.int64))) for parts in blocks for part in parts)
 
     def node_curvature(self, z: HostArray, smoothing: Smoothing) -> list[HostArray]:
         """Σ_i ω_i w_j ∂²ℓ^κ_ij at every node, (m,) for each integral."""
@@ -449,7 +421,7 @@ class Objective:
         for block, seen in self.fields(z):
             for t, H in enumerate(seen):
                 if smoothing.kappa[t] != 0.0:
-                    found[t].append(self.pointwise(t, block, H, smoothing).dual)
+                    found[t].append(self.integrals[t].pointwise(block, H, *smoothing.of(t)).dual)
         return tuple(namespace(self.rows).concat(parts, axis=0) if parts else None for parts in found)
 
     # ------------------------------------------------------------------------------------------ change
@@ -468,27 +440,15 @@ class Objective:
         vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 
-    def on_host(self) -> Objective:
-        """The same objective with NumPy arrays of float64."""
-        if isinstance(self.rows, np.ndarray):
-            return self
-        terms = tuple(term.mapped(host_double) for term in self.integrals)
-        return replace(
-            self, rows=host_double(self.rows), sample_weight=host_double(self.sample_weight), integrals=terms
-        )
-
-    def reordered(self, order: HostArray, reach: HostArray) -> Objective:
-        """The same objective with its rows in another order, in which they have this reach."""
-        return replace(self._picked(order), reach=reach)
-
     def only(self, index: HostArray) -> Objective:
         """The same objective with some of its rows."""
-        some = self._picked(index)
+        some = self.picked(index)
         gram = None if self.gram is None else self.gram[np.ix_(index, index)]
         weight = some.sample_weight / namespace(self.rows).sum(some.sample_weight)
         return replace(some, sample_weight=weight, gram=gram)
 
-    def _picked(self, index: HostArray) -> Objective:
+    def picked(self, index: HostArray) -> Objective:
+        """The same for some of the rows, or for all in another order; ω of the objective stays as it is."""
         return replace(
             self,
             rows=self.rows[index],

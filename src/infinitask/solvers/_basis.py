@@ -102,7 +102,8 @@ class Eigenbasis:
         if isinstance(objective.rows, np.ndarray) and objective.shape[0] > MAX_FEATURES_FOR_ALL:
             found = staircase(objective.rows)
             if found is not None:
-                turned, order = objective.reordered(*found), found[0]
+                order, reach = found
+                turned = replace(objective.picked(order), reach=reach)
         U, e, rest = _of_rows(turned, near)
         terms = objective.host_integrals
         grams = [_gram(term.cols, term.weights) for term in terms]

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray, as_like
+from infinitask._base.arrays import HostArray, as_like, host_double
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
 from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL
@@ -58,7 +58,7 @@ BALANCED = 1e-7
 def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
     """Splitting with the level of each node found together with its losses; it begins at 0 whatever is known."""
     ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
-    run, looks, look = _Run(objective.on_host()), Looks(ledger.aim), 20  # so few pairs keep no device busy
+    run, looks, look = _Run(objective), Looks(ledger.aim), 20  # so few pairs keep no device busy
     last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
     best, u, sigma = -np.inf, run.u, 1.0
     for step in range(1, last + 1):
@@ -93,8 +93,9 @@ class _Run:
     """
 
     def __init__(self, objective: Objective) -> None:
-        self.term = term = objective.integrals[0]
-        self.rows, self.omega, self.ridge = np.asarray(objective.rows), objective.sample_weight, objective.alpha
+        self.term = term = objective.integrals[0].mapped(host_double)
+        self.rows, self.omega = host_double(objective.rows), host_double(objective.sample_weight)
+        self.ridge = objective.alpha
         assert term.targets is not None
         self.weights, self.targets, self.cols = term.weights, term.targets, np.asarray(term.cols)
         self.largest_col = float(np.linalg.eigvalsh(self.cols.T @ (self.weights[:, None] * self.cols))[-1])

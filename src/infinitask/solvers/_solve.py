@@ -31,7 +31,7 @@ from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._free_levels import by_levels
 from infinitask.solvers._lbfgs import lbfgs_stage
 from infinitask.solvers._level_sets import by_walk
-from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
+from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, curved_pairs, newton_stage
 from infinitask.solvers._splitting_run import by_splitting
 
 SOLVERS = ("auto", "lbfgs", "newton")
@@ -118,7 +118,7 @@ def continuation_cost(objective: Objective) -> float:
     """The cost of L-BFGS and Newton's method with ever less smoothing."""
     if objective.size <= FEW_UNKNOWNS:
         return 0.0
-    if objective.tied > 1:
+    if objective.integrals[0].loss.zero_sum > 1:
         return np.inf
     n = int(objective.rows.shape[0])
     # a constant feature carries the bias: it is no part of k(x, x)
@@ -263,7 +263,7 @@ class _Path:
         """What a Newton step costs at a point, in evaluations."""
         objective = self.objective
         n, r = objective.rows.shape[0], objective.shape[0]
-        pairs = float(objective.curved_pairs(z, smoothing))
+        pairs = float(curved_pairs(objective, z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
         step = 3e6 + min(cost_by_unknowns(objective, n), by_pairs, MAX_SOLVE_COST)
         return float(2.0 + step / self.evaluation)
