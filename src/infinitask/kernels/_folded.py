@@ -15,7 +15,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-from ._towards import Linear, Part, PerFeature, Towards, joined, summed
+from ._towards import LinearPart, Part, PerFeature, Towards, joined, summed
 
 NODES = {16: 0.7, 24: 2.0, 32: 2.8, 48: 5.6, 64: 8.0, 96: 11.3, 128: 16.0, 192: 32.0}
 """How many points an interpolation may have, and the widest interval on which exp(−t²) then is exact to 3e-15; rounding
@@ -49,7 +49,7 @@ class Folded:
         rest: list[Part] = []
         for part in towards.parts:
             fewer = _Interpolated.of(part) if isinstance(part, PerFeature) else None
-            if isinstance(part, Linear):
+            if isinstance(part, LinearPart):
                 self.parts.append((partial(_seen, part.view), part.columns @ A))
             elif fewer is not None:
                 self.parts.append((fewer, fewer.weights(A)))

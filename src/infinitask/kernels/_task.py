@@ -127,7 +127,7 @@ class _StationaryTask:
 
     @property
     def _gamma(self) -> float:
-        return self._gammas(1)[0] if isinstance(self.gamma, tuple) else self._number(self.gamma)
+        return self._gammas(1)[0] if isinstance(self.gamma, tuple) else positive_gamma(type(self).__name__, self.gamma)
 
     def _gammas(self, d: int) -> tuple[float, ...]:
         """γ of each of d coordinates, where they have their own."""
@@ -137,10 +137,7 @@ class _StationaryTask:
                 f"{type(self).__name__} was given gamma={self.gamma!r} for tasks with {d} coordinates; give one number "
                 "for each coordinate, or one for all of them."
             )
-        return tuple(map(self._number, given))
-
-    def _number(self, gamma: Any) -> float:
-        return positive_gamma(type(self).__name__, gamma)
+        return tuple(positive_gamma(type(self).__name__, gamma) for gamma in given)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp, ratio, order = namespace(S, T), self.profile().factor, sum(orders)

@@ -110,7 +110,7 @@ class Towards:
                 factors = [self._parts(self._terms(part, view)) for part in node.parts]
                 parts.append(partial(joined, np.multiply, [partial(joined, np.add, factor) for factor in factors]))
             elif profile is not None and profile.is_linear:
-                parts.append(Linear(view, Z))
+                parts.append(LinearPart(view, Z))
             else:
                 parts.append(partial(_plain, view, Z, node.kernel))
         parts += [_Radial(view, self._views[view], of, p) for (view, of), p in radial.items()]
@@ -192,7 +192,7 @@ def _plain(view: int, Z: HostArray, kernel: Any, inputs: list[HostArray]) -> Hos
 
 
 @final
-class Linear:
+class LinearPart:
     """xᵀz."""
 
     def __init__(self, view: int, Z: HostArray) -> None:
