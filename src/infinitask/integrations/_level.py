@@ -54,8 +54,7 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
         fit_params
             Handed on, such as ``sample_weight``.
         """
-        given = {} if y is None else {"y": y}
-        self.estimator_ = clone(self.estimator).fit(X, **given, **fit_params)
+        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

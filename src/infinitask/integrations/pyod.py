@@ -28,8 +28,6 @@ except ImportError as error:
 
 __all__ = ["InfiniteOneClassDetector"]
 
-FITTED = ("decision_scores_", "threshold_", "labels_")
-
 
 class InfiniteOneClassDetector(BaseDetector):
     """Level sets of every fraction as a detector of PyOD: the contamination is chosen, and changed, after the fit.
@@ -110,12 +108,9 @@ class InfiniteOneClassDetector(BaseDetector):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; one of ``CHECKS`` moves the threshold and labels of a fitted detector, or is not set."""
-        if name not in CHECKS:
-            super().__setattr__(name, value)
-            return
         before = vars(self).get(name)
-        super().__setattr__(name, CHECKS[name](value))
-        if hasattr(self, "decision_scores_"):
+        super().__setattr__(name, CHECKS[name](value) if name in CHECKS else value)
+        if name in CHECKS and hasattr(self, "decision_scores_"):
             try:
                 self._process_decision_scores()
             except Exception:
@@ -176,7 +171,7 @@ class InfiniteOneClassDetector(BaseDetector):
         ----------
         X : array or table (n, d)
         """
-        check_is_fitted(self, FITTED)
+        check_is_fitted(self, "labels_")
         return -np.asarray(self.detector_.score_samples(X))
 
     def predict(self, X: Any, return_confidence: bool = False, contamination: Any = None) -> Any:
@@ -213,7 +208,7 @@ class InfiniteOneClassDetector(BaseDetector):
         >>> [int(detector.with_contamination(c).labels_.sum()) for c in (0.05, 0.1, 0.3)]
         [3, 6, 18]
         """
-        check_is_fitted(self, FITTED)
+        check_is_fitted(self, "labels_")
         other = copy(self)
         other.contamination = contamination
         return other

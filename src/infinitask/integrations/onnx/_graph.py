@@ -21,10 +21,6 @@ def _operator(name: str) -> Callable[..., Tensor]:
     return lambda *inputs: inputs[0].graph(name, *inputs)
 
 
-def _reflected(name: str) -> Callable[[Tensor, Any], Tensor]:
-    return lambda right, left: right.graph(name, left, right)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Tensor:
@@ -43,9 +39,8 @@ class Tensor:
     __lt__ = _operator("Less")
     __ge__ = _operator("GreaterOrEqual")
     __and__ = _operator("And")
-    __radd__ = _reflected("Add")
-    __rsub__ = _reflected("Sub")
-    __rmul__ = _reflected("Mul")
+    __radd__ = __add__
+    __rmul__ = __mul__
     __neg__ = _operator("Neg")
     abs = _operator("Abs")
     exp = _operator("Exp")
@@ -53,6 +48,9 @@ class Tensor:
     at_least = _operator("Max")
     at_most = _operator("Min")
     where = _operator("Where")  # condition.where(yes, no)
+
+    def __rsub__(self, left: Any) -> Tensor:
+        return self.graph("Sub", left, self)
 
     @property
     def T(self) -> Tensor:
