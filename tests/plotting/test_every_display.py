@@ -199,7 +199,12 @@ WRONG: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda h, s: FAN.from_estimator(h.model, h.X, quantiles=[0.2, 0.5], kind="bands"), "such as 0.1 and 0.9"),
     (lambda h, s: FAN.from_estimator(h.model, h.X, quantiles=[50]), "quantiles"),
     (lambda h, s: FAN.from_predictions(np.ones((4, 2)), [0.1, 0.9], x=[1, 2]), "x holds 2 entries for 4 rows"),
-    (lambda h, s: FAN.from_predictions(np.ones((4, 2)), [0.1]), "levels"),
+    (
+        lambda h, s: FAN.from_predictions(np.ones((4, 2)), [0.1]),
+        r"curves of shape \(4, 2\) was given for 4 .* 1 levels",
+    ),
+    (lambda h, s: plotting.ThetaPropertyDisplay.from_predictions(True, [0.1]), "inside"),
+    (lambda h, s: plotting.ThetaPropertyDisplay.from_predictions(np.ones((0, 1)), [0.1]), "inside"),
     (lambda h, s: PIT.from_predictions([0.2, 1.2]), "probabilities"),
     (lambda h, s: PIT.from_predictions([0.2], bins=1), "bins"),
     (lambda h, s: PIT.from_predictions([0.2], confidence=90), "Did you mean 0.9"),

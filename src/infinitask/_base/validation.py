@@ -354,13 +354,13 @@ def coverages(coverage: Any, *, open_high: bool = True) -> tuple[HostArray, bool
     return levels_within("coverage", coverage, 0.0, 1.0, open_low=True, open_high=open_high), False
 
 
-def predictions(y_pred: Any, n: int, q: int, what: str) -> HostArray:
+def predictions(y_pred: Any, n: int, q: int, what: str, name: str = "y_pred") -> HostArray:
     """Predictions (n, q) for n samples and q levels; (n,) counts as one level."""
-    found = numbers("y_pred", y_pred)
-    found = finite("y_pred", found[:, None] if found.ndim == 1 and q == 1 else found, 2)
+    found = numbers(name, y_pred)
+    found = finite(name, found[:, None] if found.ndim == 1 and q == 1 else found, 2)
     if found.shape != (n, q):
         raise ValueError(
-            f"y_pred of shape {found.shape} was given for {n} samples and {q} {what}; it must be ({n}, {q})."
+            f"{name} of shape {found.shape} was given for {n} samples and {q} {what}; it must be ({n}, {q})."
         )
     return found
 

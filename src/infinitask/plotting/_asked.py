@@ -106,11 +106,11 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
     return Asked(as_arrays(model), whole, tuple(step for _, step in before))
 
 
-def by_level(curves: Any, quantiles: Any, n: int) -> tuple[HostArray, HostArray]:
+def by_level(curves: Any, quantiles: Any, n: int, name: str = "curves") -> tuple[HostArray, HostArray]:
     """Quantiles (n, q) that a user gives, and their levels (q,), in ascending order of the levels."""
     levels = levels_within("quantiles", quantiles, 0.0, 1.0)
     order = np.argsort(levels)
-    return predictions(curves, n, levels.size, "levels")[:, order], levels[order]
+    return predictions(curves, n, levels.size, "levels", name)[:, order], levels[order]
 
 
 # ------------------------------------------------------------------------------------------------- features

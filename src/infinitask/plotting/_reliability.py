@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count, finite, fraction, levels_within, numbers, targets
+from infinitask._base.validation import count, finite, fraction, levels_within, predictions, targets
 from infinitask.plotting._asked import CURVES, LEVEL_SETS, QUANTILES, asked, by_level
 from infinitask.plotting._look import Display, Look, percent
 
@@ -144,7 +144,7 @@ class ReliabilityDisplay(Display):
             As in :meth:`from_estimator`.
         """
         y = targets(y_true)
-        curves, levels = by_level(y_pred, quantiles, y.size)
+        curves, levels = by_level(y_pred, quantiles, y.size, "y_pred")
         low, high = binomial_band(levels, y.size, confidence)
         observed = np.mean(y[:, None] <= curves, axis=0)
         return cls(levels, observed, low, high, y.size, confidence).plot(**drawing)
@@ -231,14 +231,8 @@ class ThetaPropertyDisplay(Display):
         confidence, drawing
             As in :meth:`from_estimator`.
         """
-        fractions, said = levels_within("nu", nu, 0.0, 1.0), numbers("inside", inside)
-        said = said.reshape(said.shape[0] if said.ndim else 0, -1)
-        if said.shape[0] == 0 or said.shape[1] != fractions.size:
-            raise ValueError(
-                f"inside of shape {np.shape(inside)} was given for {fractions.size} fractions; it must be "
-                f"(n, {fractions.size})."
-            )
-        order, n = np.argsort(fractions), said.shape[0]
+        fractions, n = levels_within("nu", nu, 0.0, 1.0), np.shape(inside)[0] if np.ndim(inside) else 0
+        said, order = predictions(inside, n, fractions.size, "fractions", "inside"), np.argsort(fractions)
         outside, fractions = np.mean(~(said > 0.0), axis=0)[order], fractions[order]
         low, high = binomial_band(fractions, n, confidence)
         return cls(fractions, outside, low, high, n, confidence).plot(**drawing)
