@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -24,9 +23,7 @@ WIDEST_CELL = 0.1
 """An observation stands for at most this fraction of Θ."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Curves:
+class Curves(NamedTuple):
     """Observations of n curves, sorted by row and θ; no θ occurs twice in a row.
 
     Parameters
@@ -140,24 +137,22 @@ class Curves:
             )
         order = np.flatnonzero(seen)
         order = order[np.lexsort((self.value[order], self.theta[order], self.row[order]))]
-        return replace(self, row=self.row[order], theta=self.theta[order], value=self.value[order])._averaged()
+        return self._replace(row=self.row[order], theta=self.theta[order], value=self.value[order])._averaged()
 
     def _averaged(self) -> Curves:
         """One value for each θ of a row, the mean of all; the order is kept."""
         fresh = np.ones(self.row.size, dtype=bool)
         fresh[1:] = (self.row[1:] != self.row[:-1]) | (self.theta[1:] != self.theta[:-1])
-        if np.all(fresh):
-            return self
         place = np.cumsum(fresh) - 1
         mean = np.bincount(place, weights=self.value) / np.bincount(place)
-        return replace(self, row=self.row[fresh], theta=self.theta[fresh], value=mean)
+        return self._replace(row=self.row[fresh], theta=self.theta[fresh], value=mean)
 
     # ------------------------------------------------------------------------------------------ derived
     def only(self, kept: HostArray) -> Curves:
         """The rows where ``kept``, (n,) of bool, is True, numbered anew."""
         seen, number = kept[self.row], np.cumsum(kept) - 1
         row = number[self.row[seen]]
-        return replace(self, row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))
+        return self._replace(row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))
 
     def merged(self, most: int) -> Curves:
         """At no more than ``most`` points: those in one of ``most`` equal parts of Θ become their mean."""
@@ -170,7 +165,7 @@ class Curves:
         means = np.bincount(part, weights=points, minlength=most) / np.maximum(count, 1)
         means[part[0]], means[part[-1]] = low, high  # the ends of Θ do not move
         theta = means[part[np.searchsorted(points, self.theta)]]
-        return replace(self, theta=theta)._averaged()
+        return self._replace(theta=theta)._averaged()
 
     def shares(self) -> HostArray:
         """c, (N,): the part of Θ that each observation stands for, half way to its neighbours in the row.
@@ -187,9 +182,7 @@ class Curves:
         return np.asarray(np.minimum(_cells(self.theta, self.row), widest) / total)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Design:
+class Design(NamedTuple):
     """Curves on a grid: targets (n, m) and their weights.
 
     Parameters

@@ -135,10 +135,12 @@ def _library(kind: str) -> Any:
 def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -> list[str]:
     """The names of the columns of predictions."""
     core = inner_model(model)
-    if method == "predict_proba":
-        return [str(label) for label in core.classes_]
+    classes = [str(label) for label in getattr(core, "classes_", ())]
+    if method == "predict_proba" or (method == "decision_function" and len(classes) > 2):
+        return classes
+    plain = _numbered(values, FRAMED[method])
     if not hasattr(core, method):  # of another wrapper
-        return _numbered(values, FRAMED[method])
+        return plain
     asked = inspect.signature(getattr(core, method)).bind(None, *arguments, **options)
     asked.apply_defaults()
     if method == "predict_interval":
@@ -146,20 +148,17 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
         if np.ndim(coverage) == 0:
             return ["low", "high"]
         return [f"{end}_{_number(level)}" for level in np.ravel(coverage) for end in ("low", "high")]
-    classes = getattr(core, "classes_", ())
-    if len(classes) > 2 and method == "decision_function":
-        return [str(label) for label in classes]
     task = next((name for name in asked.arguments if name in TASK_PREFIXES), None)
     tasks: Any = None if task is None else asked.arguments[task]
     one_label = values.ndim == 1 and method == "predict" and len(classes) > 0
     one_decision = values.ndim == 1 and method == "decision_function" and tasks is None
     if task is None or one_label or one_decision or asked.arguments.get("per_sample", False):
-        return _numbered(values, FRAMED[method])
+        return plain
     if len(classes) > 2:  # a list of costs is too long for a name
         return _numbered(values, TASK_PREFIXES[task].rstrip("_"))
     fitted = getattr(core, f"{task}_", None)  # the points of curves
     if fitted is not None and np.ndim(tasks) == 2:  # points of each row
-        return _numbered(values, FRAMED[method])
+        return plain
     if tasks is None:  # as the constructor has it, or the fit
         tasks = getattr(core, task, None) if fitted is None else fitted
     each = [tasks] if values.ndim == 1 else list(np.asarray(tasks))

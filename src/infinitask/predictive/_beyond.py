@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +17,7 @@ SMALLEST = 1e-290
 """The score of points with h = 0 if there is no centre; scores are smaller where h is negative."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Beyond:
+class Beyond(NamedTuple):
     """Orders points that are on the same side of every level set that was trained.
 
     A point is as far outside as its ratio r(x) = max_θ h(x)(θ)/t(θ) is below 1, and as far inside as min_θ h(x)(θ)/t(θ)
