@@ -71,7 +71,7 @@ class Curves(NamedTuple):
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(
                 f"y of shape {values.shape} was given; it must be (n, T), one row for each curve, with NaN where there "
-                "is no observation, or a list of n arrays, with theta a list of as many."
+                "is no observation, or a list of n arrays, with theta as a list of n arrays."
             )
         one_each, n = values.ndim == 1, len(values)
         table = values.reshape(n, -1)
@@ -113,8 +113,8 @@ class Curves(NamedTuple):
         for i, (own, v) in enumerate(zip(at, values, strict=True)):
             if own.shape != v.shape or v.ndim != 1:
                 raise ValueError(
-                    f"Row {i} has {v.shape} values of y and {own.shape} of theta; each curve needs as many of both, "
-                    "one-dimensional."
+                    f"Row {i} has {v.shape} values of y and {own.shape} of theta; each curve needs one θ "
+                    "for each value, in one-dimensional arrays."
                 )
         row = np.repeat(np.arange(n), [v.size for v in values])
         return cls(row, np.concatenate(at), np.concatenate(values), n)._cleaned()

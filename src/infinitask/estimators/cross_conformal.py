@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
-from infinitask._base.validation import check_parameters, coverages, naming
+from infinitask._base.validation import check_parameters, coverages
 from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
 from infinitask.calibration._folds import partition_of
 from infinitask.calibration._rearrangement import Rearrangement
@@ -98,9 +98,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         in_memory(X)
         y = targets_of(X, y)
         splits = partition_of(self.cv, X, y, random_state=check_random_state(self.random_state))
-        with naming("n_jobs"):
-            parallel = Parallel(n_jobs=self.n_jobs)
-        fitted = out_of_fold(_fold, self.estimator, X, y, splits, parallel=parallel)
+        fitted = out_of_fold(_fold, self.estimator, X, y, splits, parallel=Parallel(n_jobs=self.n_jobs))
         self.estimators_ = [model for model, _ in fitted]
         self.calibration_ = CrossCalibration(tuple(part for _, part in fitted))
         return self
