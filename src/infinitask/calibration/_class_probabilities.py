@@ -51,7 +51,7 @@ def with_classes(costs: HostArray) -> HostArray:
 
 
 def shares(values: HostArray) -> HostArray:
-    """The share of all costs at which each class wins: values f (n, q, K) → (n, K).
+    """The fraction of all costs at which each class wins: values f (n, q, K) → (n, K).
 
     Examples
     --------

@@ -179,7 +179,7 @@ def candidates(X: HostArray, t: HostArray, learner: Learner | None = None) -> di
     """Kernels for features X and targets t, by name: linear, of one scale, of one for each feature, sums over the
     features.
 
-    Inputs are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
+    Features are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
 
     Parameters
     ----------
@@ -212,9 +212,9 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
     unit = np.asarray(spreads(X))
     some = _spread_out(t, MAX_RANKING_ROWS)
     Z, scales = X * unit, tuple(unit.tolist())
-    inputs = int(np.count_nonzero(unit))
+    varying = int(np.count_nonzero(unit))
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
-    linear = Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist()))
+    linear = Scaled(Linear(), tuple((unit / np.sqrt(max(1, varying))).tolist()))
     found = {"linear": Kind.fixed(linear)}
     # names tell the length scale in terms of the median distance
     for length in (4, 2, 1, 0.5, 0.25):
@@ -223,7 +223,7 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
         found[f"Matérn 3/2, {length:g}"] = Kind.fixed(Scaled(Matern(gamma=gamma / length**2, nu=1.5), scales))
     for length in (9, 3, 1):
         found[f"Laplacian, {length:g}"] = Kind.fixed(Scaled(Laplacian(gamma=taxi / length), scales))
-    if inputs > 1:
+    if varying > 1:
         for length in (2, 1, 0.5):
             found[f"additive Gaussian, {length:g}"] = Kind.fixed(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
         found |= _in_metrics(Z, t, unit, learner)

@@ -353,7 +353,7 @@ solver, tol, max_iter, device
             tell(Chosen(entrants[best].name))
             self.kernel_ = entrants[best].kernel
             chosen = self._estimator(kernel=self.kernel_)
-            self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
+            self._fitted(chosen, given)
             self.cv_results_ = {
                 "kernels": [entrant.name for entrant in entrants],
                 "levels": comparison.levels,

@@ -128,26 +128,27 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         if survey is not None and self.alphas is None and not choice.ignores_inputs:
             alpha *= shrinkage(survey.weight.size, survey.n)
         best = self._estimator(kernel=choice.kernel, alpha=alpha, **own)
-        rows = best._prepare(given.X, given.y, given.weight)
-        if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
-            changes["tol"] = GAP_OF_MANY
         landmarks = choice.contest.landmarks
         if landmarks is not None and self.features == "auto" and self.rank is None:
             changes["features"] = Nystroem(landmarks)
-        self._fitted(best, given, rows._replace(recipe=replace(rows.recipe, **changes)), **changes)
+        self._fitted(best, given, **changes)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
         self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
         self.best_estimator_ = best
 
-    def _fitted(self, best: Any, given: Compared, rows: Prepared, **changes: Any) -> None:
-        """Fit a model to all rows, in parts where the plain estimator would; ``rows`` are its own, with ``changes``.
+    def _fitted(self, best: Any, given: Compared, **changes: Any) -> None:
+        """Fit a model to all rows, in parts where the plain estimator would; ``changes`` are those of its recipe.
 
         No warning: this model chooses by itself what one would advise.
         """
+        rows, survey = best._prepare(given.X, given.y, given.weight), given.survey
+        if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
+            changes["tol"] = GAP_OF_MANY
+        rows = rows._replace(recipe=replace(rows.recipe, **changes))
         source = given.source or source_of(given.X, given.y, given.weight, lambda: rows.recipe)
         if source is not None:
-            fit_to(best, source, survey=given.survey, warn=False, **changes)
+            fit_to(best, source, survey=survey, warn=False, **changes)
         else:
             best._learn(rows, warn=False)
 
