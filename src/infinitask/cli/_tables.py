@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from infinitask._base.extras import needed, not_installed
 from infinitask.cli._output import CommandError
 from infinitask.persistence._file import replacing
 from infinitask.pipelines._tables import listed, nearest
@@ -23,8 +24,6 @@ SAMPLE_BYTES = 2**16
 """The beginning of a file, by which its encoding and separator are guessed."""
 
 PARQUET = (".parquet", ".pq")
-
-NO_PARQUET = "Parquet files need pyarrow: pip install infinitask[parquet]"
 
 OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".json", ".html", ".feather", ".arrow", ".orc", ".xml", ".sqlite")
 """Endings of files that are no CSV."""
@@ -45,11 +44,7 @@ class TableFile:
 
 def pandas() -> Any:
     """The package, or an error that names the extra."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise CommandError("Tables need pandas: pip install infinitask[cli]") from error
-    return pandas
+    return needed("pandas", "Tables are read with pandas", "cli")
 
 
 def read_table(path: Path) -> TableFile:
@@ -83,7 +78,7 @@ def _parquet(path: Path) -> TableFile:
     try:
         frame = pandas().read_parquet(path)
     except ImportError as error:
-        raise CommandError(NO_PARQUET) from error
+        raise not_installed("Parquet is read and written with pyarrow", "parquet") from error
     except Exception as error:
         raise CommandError(f"{path} cannot be read as Parquet ({' '.join(str(error).split())}).") from error
     frame.columns = [str(name) for name in frame.columns]
@@ -193,7 +188,7 @@ def write_table(frame: Any, path: Path) -> None:
         try:
             frame.to_parquet(beside, index=False)
         except ImportError as error:
-            raise CommandError(NO_PARQUET) from error
+            raise not_installed("Parquet is read and written with pyarrow", "parquet") from error
 
 
 @contextmanager
