@@ -69,10 +69,15 @@ class Ranking:
     ignoring_inputs: float | None = None
 
     @property
+    def chosen(self) -> dict[str, Any]:
+        """The candidate that was fitted to all rows."""
+        return next(part for part in self.candidates if part["chosen"])
+
+    @property
     def summary(self) -> str:
         """One line: how many candidates, and the loss of the chosen one."""
-        (chosen, *_) = [part for part in self.candidates if part["chosen"]]
-        loss = "" if chosen["loss"] is None else f", {self.loss_name} {formatted(chosen['loss'])} on held-out rows"
+        best = self.chosen["loss"]
+        loss = "" if best is None else f", {self.loss_name} {formatted(best)} on held-out rows"
         none = "" if self.ignoring_inputs is None else f" ({formatted(self.ignoring_inputs)} without inputs)"
         return f"{len(self.candidates)} candidates{loss}{none}"
 

@@ -179,7 +179,7 @@ MOST_RELEVANT = 10
 def described(model: Any) -> dict[str, Any]:
     """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
     task, inner = task_of(model), last(model)
-    two = task is Task.COST and not is_multiclass(model)
+    two, ranking = task is Task.COST and not is_multiclass(model), ranking_of(model, task)
     try:
         relevance = model.relevance_
         order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
@@ -199,20 +199,13 @@ def described(model: Any) -> dict[str, Any]:
         "learnt_from": getattr(model, "learnt_from_", None),
         "inputs": int(inner.n_features_in_),
         "kernel": repr(inner.kernel_),
-        "kernel_name": kernel_name(model, task),
+        "kernel_name": str(ranking.chosen["kernel"] if ranking else inner.kernel_.describe().outline),
         "alpha": float(inner.alpha_),
         "features": str(inner.features_),
         "dual_gap": float(inner.dual_gap_),
         "calibration": calibration(model, task),
         "relevance": matters,
     }
-
-
-def kernel_name(model: Any, task: Task) -> str:
-    """What a kernel is called: as in the comparison that it won, or else by its parts, without their numbers."""
-    ranking = ranking_of(model, task)
-    chosen = [] if ranking is None else [part["kernel"] for part in ranking.candidates if part["chosen"]]
-    return str(chosen[0]) if chosen else str(last(model).kernel_.describe().outline)
 
 
 def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
@@ -228,7 +221,7 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
     found, ranking = described(model), ranking_of(model, task_of(model))
     origin = found["learnt_from"]
     encoding = encoded_columns(model) if origin is None else origin["columns"]
-    positive, share = found["positive"], found["share_of_positive"]
+    share = found["share_of_positive"]
     of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
     lines = {
         "task": found["task"],
@@ -237,7 +230,7 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
         "learnt from": origin and f"{origin['file']}, {origin['rows']:,} rows, {origin['date'][:10]}",
         "columns": listed(found["columns"] or []),
         "classes": listed(found["classes"] or []),
-        "positive class": positive and f"{positive}{of_rows}",
+        "positive class": found["positive"] and found["positive"] + of_rows,
         "smallest fraction": None if found["smallest_fraction"] is None else f"{found['smallest_fraction']:.1%}",
         "inputs": found["inputs"],
         "kernel": found["kernel_name"],
@@ -245,7 +238,7 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
         "features": found["features"],
         "dual gap": found["dual_gap"],
         "calibration": found["calibration"],
-        "chosen from": None if ranking is None else ranking.summary,
+        "chosen from": ranking and ranking.summary,
         "bytes": size,
     }
     screen.table(("", ""), [(name, value) for name, value in lines.items() if value not in (None, "")])
@@ -255,5 +248,4 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
     if found["relevance"]:
         screen.say("")
         screen.table(("input", "effect"), [(part["input"], part["effect"]) for part in found["relevance"]])
-    candidates = None if ranking is None else ranking.candidates
-    return found | {"encoding": encoding, "candidates": candidates, "bytes": size}
+    return found | {"encoding": encoding, "candidates": ranking and ranking.candidates, "bytes": size}
