@@ -110,21 +110,17 @@ def cell_warnings(model: Any, X: Any) -> list[str]:
     """
     found = []
     for part in encoded_columns(model):
-        name, kind, n = part["name"], part["kind"], X.shape[0]
-        known = X[name].dropna()
+        name, kind, known, what = part["name"], part["kind"], X[part["name"]].dropna(), ""
         if known.empty and kind != "empty":
             found.append(f"The column {name!r} has no values here.")
-            continue
-        if kind == "category":
-            new = known[~known.astype(str).isin(part["categories"])]
-            what = f"categories that the fit has not seen ({listed(sorted(set(new.astype(str))), 3)})"
+        elif kind == "category":
+            known = known[~known.astype(str).isin(part["categories"])]
+            what = f"categories that the fit has not seen ({listed(sorted(set(known.astype(str))), 3)})"
         elif kind == "date":
-            new = known[pandas().to_datetime(known, errors="coerce", format="mixed").isna()]
-            what = f"something else than dates, such as {str(new.iloc[0])!r}, taken as missing" if len(new) else ""
-        else:
-            continue
-        if len(new):
-            found.append(f"The column {name!r} has {what}, in {len(new)} of {n} rows.")
+            known = known[pandas().to_datetime(known, errors="coerce", format="mixed").isna()]
+            what = f"something else than dates, such as {listed(map(repr, map(str, known[:1])))}, taken as missing"
+        if what and len(known):
+            found.append(f"The column {name!r} has {what}, in {len(known)} of {X.shape[0]} rows.")
     return found
 
 

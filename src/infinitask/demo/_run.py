@@ -72,16 +72,14 @@ def save_figure(example: Example, result: Result, folder: Path, grid: int) -> Pa
 # -------------------------------------------------------------------------------------------------- the progress
 @contextmanager
 def progress(stream: TextIO, step: str, name: str) -> Iterator[None]:
-    """Show a step of several, such as "1/6": on a terminal while the body runs, elsewhere when it is done."""
-    started, live, end = time.perf_counter(), stream.isatty(), "  stopped"
-    line = ("\r" if live else "") + f"[{step}] {name:<38}"
-    if live:
-        print(line, end="", file=stream, flush=True)
+    """Show a step of several, such as "1/6": its name before the body runs, and its seconds when it is done."""
+    started, end = time.perf_counter(), "  stopped"
+    print(f"[{step}] {name:<38}", end="", file=stream, flush=True)
     try:
         yield
         end = ""
     finally:  # the line is ended, so that the message of an error begins on a new one
-        print(f"{line} {time.perf_counter() - started:5.1f} s{end}", file=stream, flush=True)
+        print(f" {time.perf_counter() - started:5.1f} s{end}", file=stream, flush=True)
 
 
 # ------------------------------------------------------------------------------------------------------- the run
