@@ -11,7 +11,7 @@ import typer
 
 from infinitask.cli import _steps, _tables
 from infinitask.cli._columns import cell_warnings
-from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
+from infinitask.cli._models import held_out, inputs_of, rows_with_targets, task_of
 from infinitask.cli._output import Command, CommandError, Screen
 from infinitask.cli._predictions import Asked, check_rule, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
@@ -317,7 +317,7 @@ def evaluate(
 def info(model: SavedModel, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
     screen = Screen(as_json)
-    screen.result(show_model(screen, load_model(model), model.stat().st_size))
+    screen.result(show_model(screen, _steps.read_model(screen, model), model.stat().st_size))
 
 
 @app.command(cls=Command, context_settings=PASSED_ON)

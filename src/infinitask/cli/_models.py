@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +13,12 @@ from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
-    load,
     tabular,
 )
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import TableFile, check_column, check_there
+from infinitask.cli._tables import TableFile, check_column
 from infinitask.cli._targets import (
     Task,
     as_model_labels,
@@ -31,7 +29,6 @@ from infinitask.cli._targets import (
     positive_of,
     task_and_targets,
 )
-from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import check_sizes, listed
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -266,10 +263,3 @@ def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple
         raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
     X = X[known].reset_index(drop=True)
     return X, y.reset_index(drop=True), target, notes + cell_warnings(model, X)
-
-
-# --------------------------------------------------------------------------------------------- files of models
-def load_model(path: Path) -> Any:
-    """A model from a file."""
-    check_there(path, "a model, as `infinitask fit` makes it")
-    return as_arrays(load(path))

@@ -42,13 +42,12 @@ def clone_of(here: Path, package: Path) -> Path:
 
 def is_clone(folder: Path) -> bool:
     """Whether a folder has the experiments, and is this project by its own words."""
-    if not (folder / "experiments" / "__main__.py").is_file() or not (folder / "src" / "infinitask").is_dir():
-        return False
     try:
-        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
-    except (OSError, ValueError):  # there is none, it cannot be read, or it is no such file
+        name = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    except (OSError, ValueError, LookupError, TypeError):  # there is none, it cannot be read, or it is no such file
         return False
-    return isinstance(project, dict) and project.get("name") == PROJECT
+    has_experiments = (folder / "experiments" / "__main__.py").is_file() and (folder / "src" / "infinitask").is_dir()
+    return has_experiments and bool(name == PROJECT)
 
 
 def run(words: list[str]) -> int:

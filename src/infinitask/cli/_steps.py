@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from infinitask import save
+from infinitask import load, save
 from infinitask.cli import _tables
 from infinitask.cli._columns import encoded_columns, remember, show_columns
-from infinitask.cli._models import MODELS, Rows, calibration, last, load_model, rows_of, task_of
+from infinitask.cli._models import MODELS, Rows, calibration, last, rows_of, task_of
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Asked, evaluated, evaluation_lines, smallest_of
 from infinitask.cli._search import Ranking, ranking_of, show_ranking
 from infinitask.cli._targets import Task, is_multiclass, shares_of, show_shares, which_is_positive
+from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import listed
 
 TUNED_ROWS_OF_COSTS = 1_000
@@ -31,9 +32,10 @@ def read(screen: Screen, path: Path) -> _tables.TableFile:
 
 
 def read_model(screen: Screen, path: Path) -> Any:
-    """A model from a file."""
+    """A model from a file, whose predictions are arrays."""
+    _tables.check_there(path, "a model, as `infinitask fit` makes it")
     with screen.step(f"reading {path.name}"):
-        return load_model(path)
+        return as_arrays(load(path))
 
 
 def rows_to_learn(
