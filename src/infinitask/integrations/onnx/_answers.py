@@ -49,7 +49,7 @@ def question(model: Any) -> Question:
 
 
 def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    """(n, q) for checked inputs X (n, d) and tasks (q, d_Θ); NaN where Python refuses an input or a task."""
+    """(n, q) for checked features X (n, d) and tasks (q, d_Θ); NaN where Python refuses a row or a task."""
     asked = question(model)
     X = (X.abs() <= LARGEST).where(X, np.nan)
     if hasattr(model, "training_rows_"):
@@ -106,11 +106,11 @@ def _along(curves: Tensor, levels: HostArray, theta: Tensor, *, increasing: bool
     """Curves (n, k) at tasks (q, 1), linear between their levels: (n, q)."""
     if levels.size == 1:
         return curves + (theta * 0.0).T
-    before, after, share = interpolated(theta, levels)
-    share = share.at_least(0.0).at_most(1.0).with_axis(0)
+    before, after, fraction = interpolated(theta, levels)
+    fraction = fraction.at_least(0.0).at_most(1.0).with_axis(0)
     start, end = curves.take(before, axis=1), curves.take(after, axis=1)
-    between = start + share * (end - start)
-    return (share < 1.0).where(between.at_most(end) if increasing else between.at_least(end), end)
+    between = start + fraction * (end - start)
+    return (fraction < 1.0).where(between.at_most(end) if increasing else between.at_least(end), end)
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -166,7 +166,7 @@ def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
     last = levels.size - 1
     top, bottom = curves.take(np.arange(last), axis=1), curves.take(np.arange(1, last + 1), axis=1)
     depth = top - bottom
-    share = (top.graph.constant(0.0) < depth).where(top / depth, (top >= 0.0).real())
-    change = share.at_least(0.0).at_most(1.0) @ np.diff(levels)[:, None] + float(levels[0])
+    fraction = (top.graph.constant(0.0) < depth).where(top / depth, (top >= 0.0).real())
+    change = fraction.at_least(0.0).at_most(1.0) @ np.diff(levels)[:, None] + float(levels[0])
     negative = curves.take(np.array([0]), axis=1) < 0.0
     return negative.where(float(np.nextafter(low, -np.inf)), change.at_least(low).at_most(high))

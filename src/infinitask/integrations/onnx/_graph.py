@@ -128,9 +128,9 @@ def total(parts: Iterable[Tensor]) -> Tensor:
 
 
 def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tensor]:
-    """Where tasks (q, 1) lie among ascending levels (k ≥ 2,): the level before, the one after, and the share between.
+    """Where tasks (q, 1) lie among ascending levels (k ≥ 2,): the level before, that after, and the fraction between.
 
-    Beyond the ends the share is less than 0 or more than 1.
+    Beyond the ends the fraction is less than 0 or more than 1.
     """
     last = levels.size - 1
     after = (theta.graph.constant(levels[None, :]) < theta).cast(np.int64).sum(axis=1)

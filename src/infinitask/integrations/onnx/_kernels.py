@@ -233,8 +233,8 @@ def _of_nodes(nodes: HostArray, theta: Tensor) -> Tensor:
     """The functions that are 1 at one node, 0 at the others and linear between: (q, m)."""
     if nodes.size == 1:
         return theta * 0.0 + 1.0
-    before, after, share = interpolated(theta, nodes)
+    before, after, fraction = interpolated(theta, nodes)
     places = np.arange(nodes.size)[None, :]
     at_start, at_end = (theta.graph("Equal", at.with_axis(1), places).real() for at in (before, after))
-    share = share.with_axis(1)
-    return at_start * (1.0 - share) + at_end * share
+    fraction = fraction.with_axis(1)
+    return at_start * (1.0 - fraction) + at_end * fraction

@@ -16,7 +16,7 @@ from infinitask.pipelines._target import ROUNDING
 
 
 def changed(step: Any, X: Tensor) -> Tensor:
-    """What a step makes of the inputs (n, d)."""
+    """What a step makes of the features (n, d)."""
     write = None if getattr(step, "func", None) is not None else _STEPS.get(type(step))
     if write is None:
         raise TypeError(
