@@ -294,10 +294,10 @@ def evaluate(
     costs: Costs = None,
     theta: Annotated[float | None, typer.Option("--theta", help="The trade-off of the decisions.")] = None,
     max_fpr: Annotated[
-        float | None, typer.Option("--max-fpr", help="Choose θ: at most this share of the others raises an alarm.")
+        float | None, typer.Option("--max-fpr", help="Choose θ: at most this fraction of the others raises an alarm.")
     ] = None,
     min_sensitivity: Annotated[
-        float | None, typer.Option("--min-sensitivity", help="Choose θ: at least this share of the cases is found.")
+        float | None, typer.Option("--min-sensitivity", help="Choose θ: at least this fraction of the cases is found.")
     ] = None,
     confidence: Annotated[
         float | None, typer.Option("--confidence", help="With which the bound holds for new rows, such as 0.95.")

@@ -194,7 +194,7 @@ def _is_constant(table: TableFile, column: Any) -> bool:
 
 # ----------------------------------------------------------------------------------------------------- fitting
 def held_out(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Rows to learn from and rows to look at; classes have the same share in both."""
+    """Rows to learn from and rows to look at; classes have the same fraction in both."""
     labels = rows.y if rows.task is Task.COST else None
     train, test = train_test_split(np.arange(rows.X.shape[0]), test_size=share, random_state=seed, stratify=labels)
     return _part(rows, np.sort(train)), _part(rows, np.sort(test))

@@ -20,7 +20,7 @@ LEVELS = (0.05, 0.5, 0.95)
 """Quantiles that are predicted where none are asked for."""
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Shares of unusual rows that an evaluation looks at, where the model knows them."""
+"""Fractions of unusual rows that an evaluation looks at, where the model knows them."""
 
 
 Asked = Mapping[str, Any]
