@@ -22,9 +22,8 @@ from infinitask import (
     score_path,
 )
 from infinitask.kernels import Precomputed
-from infinitask.streaming import Blocks
+from infinitask.streaming import Blocks, _sampling
 from infinitask.streaming._parts import Block
-from infinitask.streaming._sampling import Draw as Drawn
 from tests.support.limits import visit_in_parts
 
 Floats = np.ndarray[Any, Any]
@@ -270,11 +269,11 @@ def test_a_missing_value_in_a_file_is_told_with_its_column_and_block(parquet: An
 
 # ---------------------------------------------------------------------------------------------------------- the draw
 def drawn(data: Any, cuts: Any, size: int = 30, *, labels: bool = False, seed: int = 1) -> Any:
-    draw = Drawn(size, seed, labels=labels)
-    places = [0, *cuts, N]
-    for start, stop in pairwise(places):
-        draw.take(Block(*(values[start:stop] for values in data)))
-    return draw.survey()
+    found, rng = None, np.random.default_rng(seed)
+    for start, stop in pairwise([0, *cuts, N]):
+        block = Block(*(values[start:stop] for values in data))
+        found = _sampling.joined(found, _sampling.drawn(block, "A block", rng, size, labels=labels))
+    return _sampling.survey_of(found)
 
 
 @pytest.mark.parametrize("labels", [False, True], ids=["numbers", "labels"])

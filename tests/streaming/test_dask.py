@@ -192,14 +192,14 @@ def test_a_sample_without_a_client_holds_few_partitions_at_a_time(monkeypatch: p
     draws: list[weakref.ref[Any]] = []
     alive: list[int] = []
 
-    def watched(*arguments: Any) -> Any:
+    def watched(*arguments: Any, **options: Any) -> Any:
         alive.append(sum(draw() is not None for draw in draws))
-        found = drawn(*arguments)
-        draws.append(weakref.ref(found))
+        found = drawn(*arguments, **options)
+        draws.append(weakref.ref(found.keys))
         return found
 
-    drawn = distributed._drawn
-    monkeypatch.setattr(distributed, "_drawn", watched)
+    drawn = distributed.drawn
+    monkeypatch.setattr(distributed, "drawn", watched)
     X, y, _ = data()
     with dask.config.set(scheduler="synchronous"):
         DaskRows(da.from_array(X, chunks=(50, 2)), y).survey(100, 0, labels=False)

@@ -27,7 +27,7 @@ from infinitask.losses import ConvexLoss
 from infinitask.measures import Discrete, Uniform
 from infinitask.streaming import Blocks
 from infinitask.streaming import _fit as large
-from infinitask.streaming._parts import LocalParts, PartMaker
+from infinitask.streaming._parts import Kept, LocalParts, PartMaker
 from tests.support.limits import large_from, sample_rows, visit_in_parts
 
 Floats = np.ndarray[Any, Any]
@@ -272,7 +272,7 @@ def test_features_on_a_device_serve_many_rows(monkeypatch: pytest.MonkeyPatch, s
     first, *others = (
         fixed(device=d, **RANKED).fit(rows) for d, rows in ((None, Blocks(read)), ("cpu", kept), ("cpu", again))
     )
-    assert [parts.keeps_features for parts in seen_parts] == [True, True, False]
+    assert [parts.kept for parts in seen_parts] == [Kept.FEATURES, Kept.FEATURES, Kept.INPUTS]
     assert kept.passes == 2
     for other in others:
         assert other.dual_gap_ <= TOL

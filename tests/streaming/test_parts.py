@@ -16,7 +16,7 @@ from infinitask.objective import Objective, Smoothing
 from infinitask.objective._parted import sums_of
 from infinitask.streaming import Blocks
 from infinitask.streaming import _parts as rooms
-from infinitask.streaming._parts import Block, LocalParts, PartMaker, Targets
+from infinitask.streaming._parts import Block, Kept, LocalParts, PartMaker, Targets
 from tests.support.limits import use_threads, visit_in_parts
 
 Floats = np.ndarray[Any, Any]
@@ -63,9 +63,9 @@ def cut(data: Any, rows: int = 300) -> list[Block]:
 
 def summed(parts: LocalParts, make: PartMaker, seed: int = 0) -> Any:
     """The sums of a pass at some point."""
-    s = make.integrals[0].cols.shape[1]
+    s = make.objective.integrals[0].cols.shape[1]
     C = np.random.default_rng(seed).normal(size=(make.width, s))
-    smoothing = Smoothing((0.1,) * len(make.integrals))
+    smoothing = Smoothing((0.1,) * len(make.objective.integrals))
     losses, gradient, *_ = parts.total(sums_of, C.ravel(), smoothing.kappa)
     return losses, gradient
 
@@ -80,31 +80,32 @@ def test_what_is_kept_is_what_fits(data: Any, made: PartMaker) -> None:
     inputs = 8 * N * (INPUTS + 2)
     assert made.width == COLUMNS
     assert inputs < FEATURES / 2
-    for memory, kept in ((FEATURES, True), (inputs, False)):
-        parts = LocalParts(cut(data), made, memory)
+    for memory, kept, kind in ((FEATURES, Kept.FEATURES, Objective), (inputs, Kept.INPUTS, Block)):
+        assert made.kept(memory) is kept
+        assert made.kept(memory - 1) is not kept
+        parts = LocalParts(cut(data), made, kept)
         summed(parts, made)
-        assert parts.keeps_features is kept
-        assert parts._kept is not None
-        pieces = {type(piece) for piece in parts._kept}
-        assert pieces == ({Objective} if kept else {Block})
-    nothing = LocalParts(cut(data), made, inputs - 1)
+        assert parts._pieces is not None
+        assert {type(piece) for piece in parts._pieces} == {kind}
+    assert made.kept(inputs - 1) is Kept.NOTHING
+    nothing = LocalParts(cut(data), made, Kept.NOTHING)
     summed(nothing, made)
-    assert nothing._kept is None
+    assert nothing._pieces is None
 
 
-@pytest.mark.parametrize("memory", [FEATURES, 8 * N * (INPUTS + 2), 0], ids=["features", "inputs", "nothing"])
-def test_the_sums_are_the_same_whatever_is_kept(data: Any, made: PartMaker, memory: int) -> None:
-    whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    parts = LocalParts(cut(data), made, memory)
+@pytest.mark.parametrize("kept", Kept)
+def test_the_sums_are_the_same_whatever_is_kept(data: Any, made: PartMaker, kept: Kept) -> None:
+    whole = summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
+    parts = LocalParts(cut(data), made, kept)
     for passes in (1, 2, 3):
         same(summed(parts, made), whole, 1e-12)
         assert parts.passes == passes
 
 
 def test_rows_are_read_once_if_they_are_kept(data: Any, made: PartMaker) -> None:
-    for memory, reads in ((FEATURES, 1), (0, 3)):
+    for kept, reads in ((Kept.FEATURES, 1), (Kept.INPUTS, 1), (Kept.NOTHING, 3)):
         blocks = Blocks(cut(data))
-        parts = LocalParts(blocks, made, memory)
+        parts = LocalParts(blocks, made, kept)
         for _ in range(3):
             summed(parts, made)
         assert blocks.passes == reads
@@ -112,18 +113,18 @@ def test_rows_are_read_once_if_they_are_kept(data: Any, made: PartMaker) -> None
 
 @pytest.mark.parametrize("rows", [1, 7, 333, N])
 def test_the_cut_of_the_blocks_does_not_matter(data: Any, made: PartMaker, rows: int) -> None:
-    whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    same(summed(LocalParts(cut(data, rows), made, FEATURES), made), whole, 1e-12)
+    whole = summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
+    same(summed(LocalParts(cut(data, rows), made, Kept.FEATURES), made), whole, 1e-12)
 
 
-@pytest.mark.parametrize("memory", [FEATURES, 0])
-def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept", [Kept.FEATURES, Kept.NOTHING])
+def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "IN_MEMORY", 300 * COLUMNS)
     found = []
     with ThreadPoolExecutor(3) as pool:
         for threads in (None, pool):
             use_threads(monkeypatch, threads)
-            parts = LocalParts(cut(data, 600), made, memory)
+            parts = LocalParts(cut(data, 600), made, kept)
             found.append([summed(parts, made) for _ in range(2)])
     for one, other in zip(*found, strict=True):
         same(one, other, 0.0)
@@ -149,9 +150,9 @@ class OutOfMemoryError(RuntimeError):
 def test_running_out_of_memory_makes_smaller_pieces(
     data: Any, made: PartMaker, error: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
+    whole = summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
     run_out(monkeypatch, 400, error)
-    parts = LocalParts(cut(data, N), made, FEATURES)
+    parts = LocalParts(cut(data, N), made, Kept.FEATURES)
     before = parts.rows
     same(summed(parts, made), whole, 1e-12)
     assert parts.rows <= 400 < before
@@ -161,9 +162,8 @@ def test_running_out_of_memory_makes_smaller_pieces(
 def test_memory_that_runs_out_in_a_later_pass_is_no_harm(
     data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = LocalParts(cut(data, N), made, FEATURES)
+    parts = LocalParts(cut(data, N), made, Kept.FEATURES)
     whole = summed(parts, made)
-    assert parts.keeps_features
 
     def full(*_: Any) -> Any:
         patch.undo()
@@ -172,33 +172,33 @@ def test_memory_that_runs_out_in_a_later_pass_is_no_harm(
     with monkeypatch.context() as patch:
         patch.setattr(parts, "_pass", full)
         same(summed(parts, made), whole, 1e-12)
-    assert not parts.keeps_features
+    assert parts.kept is Kept.INPUTS
 
 
 def test_memory_for_no_piece_at_all_is_an_error(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     run_out(monkeypatch, 10)
     with pytest.raises(MemoryError):
-        summed(LocalParts(cut(data, N), made, FEATURES), made)
+        summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
 
 
 def test_other_errors_pass_through(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     run_out(monkeypatch, 400, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
-        summed(LocalParts(cut(data, N), made, FEATURES), made)
+        summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
 
 
 def test_rows_of_weight_zero_may_hold_anything(data: Any, made: PartMaker) -> None:
     dead = np.zeros((5, INPUTS)) + np.nan, np.full(5, np.inf), np.zeros(5)
     blocks = [Block(*map(np.concatenate, zip(data, dead, strict=True))), Block(*dead)]
-    whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    same(summed(LocalParts(blocks, made, FEATURES), made), whole, 1e-12)
+    whole = summed(LocalParts(cut(data, N), made, Kept.FEATURES), made)
+    same(summed(LocalParts(blocks, made, Kept.FEATURES), made), whole, 1e-12)
 
 
 @pytest.mark.parametrize("rows", [0, 500])
 def test_a_pass_with_other_rows_is_told(data: Any, made: PartMaker, rows: int) -> None:
     blocks = [Block(*(values[:rows] for values in data))] if rows else []
     with pytest.raises(ValueError, match=f"held 1000 rows .* and {rows} when they were read again"):
-        summed(LocalParts(blocks, made, FEATURES), made)
+        summed(LocalParts(blocks, made, Kept.FEATURES), made)
 
 
 # ----------------------------------------------------------------------------------------------------------- targets
@@ -247,24 +247,23 @@ def test_what_is_kept_takes_the_memory_that_was_given(
     else:
         model = InfiniteQuantileRegressor(n_nodes=nodes, **common)
     (make,) = makers(model, (X, y, weight), monkeypatch)
-    make = replace(make, compiled=compiled)
-    parts = LocalParts(cut((X, y, weight), 500), make, FEATURES)
-    first = make.integrals[0]
+    make = replace(make, objective=replace(make.objective, compiled=compiled))
+    parts = LocalParts(cut((X, y, weight), 500), make, Kept.FEATURES)
+    first = make.objective.integrals[0]
     size = make.width * first.cols.shape[1] + (0 if first.bias_cols is None else first.bias_cols.shape[1])
-    parts.total(sums_of, np.zeros(size), (0.1,) * len(make.integrals))
-    assert parts.keeps_features
-    assert parts._kept is not None
-    bytes_held = held(parts._kept, set())
+    parts.total(sums_of, np.zeros(size), (0.1,) * len(make.objective.integrals))
+    assert parts._pieces is not None
+    bytes_held = held(parts._pieces, set())
     beside = 4 * 8 * N  # targets, weights, and for compiled loops targets and kinds
     of_nodes = 8 * nodes * nodes * 4  # features of the tasks, not of the rows
-    assert FEATURES <= bytes_held <= FEATURES + beside + of_nodes * len(parts._kept) < 1.7 * FEATURES
-    assert abs(parts.__sizeof__() - bytes_held) <= of_nodes * len(parts._kept)
+    assert FEATURES <= bytes_held <= FEATURES + beside + of_nodes * len(parts._pieces) < 1.7 * FEATURES
+    assert abs(parts.__sizeof__() - bytes_held) <= of_nodes * len(parts._pieces)
 
 
 def test_the_description_says_what_is_kept(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LocalParts(cut(data), made, FEATURES).description == "features kept"
-    assert LocalParts(cut(data), made, 0).description == "features made again in every pass"
+    assert LocalParts(cut(data), made, Kept.FEATURES).description == "features kept"
+    assert LocalParts(cut(data), made, Kept.NOTHING).description == "rows read again in every pass"
     run_out(monkeypatch, 400)
-    parts = LocalParts(cut(data, N), made, FEATURES)
+    parts = LocalParts(cut(data, N), made, Kept.FEATURES)
     summed(parts, made)
-    assert parts.description == "features made again in every pass"
+    assert parts.description == "rows read again in every pass"

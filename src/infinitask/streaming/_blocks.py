@@ -27,7 +27,7 @@ from infinitask._base.arrays import owned, row_blocks
 from infinitask._base.validation import count, number
 from infinitask.objective import Parts
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of
-from infinitask.streaming._sampling import UNNAMED, Draw, Names, Survey, checked, kind_of
+from infinitask.streaming._sampling import UNNAMED, Names, Survey, checked, drawn, joined, kind_of, survey_of
 
 
 class RowSource(ABC):
@@ -35,6 +35,13 @@ class RowSource(ABC):
 
     names: tuple[str, ...] | None = None
     """Names of the features, where they are known."""
+
+    memory: int | None = None
+    """Bytes that may be kept between passes."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Block]:
+        """The rows, in one pass on this machine."""
 
     @abstractmethod
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
@@ -44,9 +51,9 @@ class RowSource(ABC):
         ``targets``: whether the task has any; else y may hold anything, and the survey has none.
         """
 
-    @abstractmethod
     def parts(self, make: PartMaker) -> Parts:
         """The rows as parts of an objective, each made by ``make``."""
+        return LocalParts(self, make, make.kept(budget_of(make.device, self.memory)))
 
 
 @final
@@ -130,8 +137,7 @@ class Blocks(RowSource):
         """How often the rows were read to their end."""
 
     def __iter__(self) -> Iterator[Block]:
-        for _, block in self._numbered():
-            yield block
+        return (block for _, block in self._numbered())
 
     def _numbered(self) -> Iterator[tuple[int, Block]]:
         """Blocks that have rows, each with its position among all blocks."""
@@ -261,7 +267,14 @@ class Blocks(RowSource):
         if not chosen:
             raise ValueError(f"{path} has no columns but the target and the weight; a fit needs at least one input.")
         columns = [*chosen, *(name for name in (target, weight) if name is not None)]
-        _check_once(columns, chosen, target, weight)
+        for use, name in (("target", target), ("weight", weight)):
+            if name in chosen:
+                raise ValueError(f"{use}={name!r} is named in inputs too; leave it out there.")
+        if target is not None and target == weight:
+            raise ValueError(f"target={target!r} and weight={weight!r} are the same column; give weights of their own.")
+        again = next((name for name in chosen if chosen.count(name) > 1), None)
+        if again is not None and inputs is not None:
+            raise ValueError(f"inputs names the column {again!r} more than once; name every input once.")
         twice = next((name for name in columns if known.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{path} has several columns {twice!r}; give them different names in the file.")
@@ -290,24 +303,8 @@ class Blocks(RowSource):
 
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """See :meth:`RowSource.survey`."""
-        draw = Draw(size, seed, labels=labels, targets=targets)
+        found, rng = None, np.random.default_rng(seed)
         for position, block in self._numbered():
-            draw.take(block, self._called._replace(inputs=self.names), f"Block {position}")
-        return draw.survey()
-
-    def parts(self, make: PartMaker) -> LocalParts:
-        """See :meth:`RowSource.parts`."""
-        return LocalParts(self, make, budget_of(make.device, self.memory))
-
-
-def _check_once(columns: list[str], inputs: list[str], target: str | None, weight: str | None) -> None:
-    """An error where a column of a file has two uses."""
-    twice = next((name for name in columns if columns.count(name) > 1), None)
-    if twice is None:
-        return
-    if inputs.count(twice) > 1:
-        raise ValueError(f"inputs names the column {twice!r} more than once; name every input once.")
-    if target == weight:
-        raise ValueError(f"target={target!r} and weight={weight!r} are the same column; give weights of their own.")
-    use = "target" if twice == target else "weight"
-    raise ValueError(f"{use}={twice!r} is named in inputs too; leave it out there.")
+            names, place = self._called._replace(inputs=self.names), f"Block {position}"
+            found = joined(found, drawn(block, place, rng, size, labels=labels, targets=targets, names=names))
+        return survey_of(found)

@@ -20,11 +20,12 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
-from time import monotonic
-from typing import Any, NamedTuple, TypeAlias, final
+from functools import partial, reduce
+from itertools import islice, pairwise
+from operator import methodcaller
+from typing import Any, TypeAlias, final
 from uuid import uuid4
 
 import numpy as np
@@ -32,8 +33,8 @@ import numpy as np
 from infinitask._base.arrays import HostArray, free_memory, one_blas_thread, to_host
 from infinitask.objective import Parts, Sums, Visit, added
 from infinitask.streaming._blocks import RowSource
-from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of, kept_fraction
-from infinitask.streaming._sampling import Draw, Names, Survey, checked
+from infinitask.streaming._parts import Block, Kept, LocalParts, PartMaker, budget_of
+from infinitask.streaming._sampling import Draw, Names, Survey, checked, drawn, joined, survey_of
 
 WAIT_FOR_WORKERS = 300
 """Seconds that a fit waits for a first worker, or for another one when all are lost."""
@@ -105,46 +106,38 @@ class DaskRows(RowSource):
         import dask
 
         _check_matrix(X)
-        self.memory, self.inputs = memory, int(X.shape[1])
+        self.memory = memory
         self.names = tuple(map(str, X.columns)) if _is_frame(X) else None
         parts, sizes = _partitions(X)
         block = dask.delayed(_block, pure=False)
-        columns = (
-            parts,
-            *(_aligned(name, v, parts, sizes) for name, v in (("y", y), ("sample_weight", sample_weight))),
-        )
-        self.partitions: list[Lazy] = [block(k, *some) for k, some in enumerate(zip(*columns, strict=True))]
+        beside = (_aligned(name, v, parts, sizes) for name, v in (("y", y), ("sample_weight", sample_weight)))
+        self.partitions: list[Lazy] = [block(k, *some) for k, some in enumerate(zip(parts, *beside, strict=True))]
         """One :class:`~infinitask.streaming._blocks.Block` for each partition, not computed."""
 
     def __iter__(self) -> Iterator[Block]:
         import dask
 
         for partition in self.partitions:
-            (block,) = dask.compute(partition)
-            if block.X.shape[0]:
-                yield block
+            yield from dask.compute(partition)
 
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """See :meth:`RowSource.survey`; every partition draws by itself, with a seed of its own."""
         import dask
 
         client = _client()
-        draw = dask.delayed(_drawn, pure=False)
-        kind = labels, targets
-        draws = [draw(block, k, size, seed, kind, self.names) for k, block in enumerate(self.partitions)]
-        if client is not None:
-            found: Draw = client.compute(_tree(_joined, draws)).result()
-        else:
-            found = _joined(dask.compute(one)[0] for one in draws)  # two of them are held at a time
-        return found.survey()
+        draw, how = dask.delayed(drawn, pure=False), {"labels": labels, "targets": targets, "names": Names(self.names)}
+        draws = [draw(block, f"Partition {k}", (seed, k), size, **how) for k, block in enumerate(self.partitions)]
+        if client is None:
+            return survey_of(_joined(dask.compute(one)[0] for one in draws))  # two of them are held at a time
+        return survey_of(client.compute(_tree(_joined, draws)).result())
 
     def parts(self, make: PartMaker) -> Parts:
         """See :meth:`RowSource.parts`."""
         client = _client()
         if client is None:
-            return LocalParts(self, make, budget_of(make.device, self.memory))
-        budget = kept_fraction(make.device) * _free(client, make.device) if self.memory is None else float(self.memory)
-        return DaskParts(client, self.partitions, make, self.inputs, budget)
+            return super().parts(make)
+        budget = budget_of(make.device, self.memory, partial(_free, client))
+        return DaskParts(client, self.partitions, make, make.kept(budget))
 
 
 def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
@@ -203,12 +196,6 @@ def _tree(join: Callable[[list[Any]], Any], items: list[Lazy]) -> Lazy:
 
 
 # ------------------------------------------------------------------------------------------------------------ parts
-class _Asked(NamedTuple):
-    # not a plain tuple, which Dask takes for a call if it begins with a function
-    visit: Visit
-    arguments: tuple[Any, ...]
-
-
 @final
 class DaskParts(Parts):
     """Parts on the workers of a cluster.
@@ -224,96 +211,81 @@ class DaskParts(Parts):
     partitions : list of Delayed
         Each a :class:`~infinitask.streaming._blocks.Block`.
     make : PartMaker
-    inputs : int
-        d.
-    budget : float
-        Bytes that may be kept on all workers together.
+    kept : Kept
+        What stays on the workers between passes.
     """
 
-    def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, inputs: int, budget: float) -> None:
+    def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, kept: Kept) -> None:
+        import dask
         from distributed import futures_of
 
-        self.client, self.n = client, make.n
+        self.client, self.n, self._kept = client, make.n, kept
         (self._make,) = futures_of(client.persist([_leaf("maker-of-parts", make)]))
-        how, self._keeps = "rows read again in every pass", 8 * make.n * make.width <= budget
-        self._parts: list[Any] = [[part] for part in partitions]
-        self._where: list[str] = []
+        count = len(partitions)
+        if kept is not Kept.NOTHING:
+            count = min(sum(_threads(client).values()), count)
+        ends = [k * len(partitions) // count for k in range(count + 1)]
+        self._groups = [partitions[low:high] for low, high in pairwise(ends)]
+        self._parts: list[Lazy] = [dask.delayed(_made, pure=False)(group, self._make, kept) for group in self._groups]
+        self._where = [""] * (count if kept is not Kept.NOTHING else 0)
         """The worker that each part was made for; empty where parts are not kept."""
-        if self._keeps or 8 * make.n * (inputs + 2) <= budget:
-            count = min(max(1, sum(client.nthreads().values())), len(partitions))
-            ends = [k * len(partitions) // count for k in range(count + 1)]
-            self._groups = [partitions[low:high] for low, high in pairwise(ends)]
-            self._parts, self._where = [None] * count, [""] * count
-            self._place(range(count))
-            how = "features kept" if self._keeps else "inputs kept, features made again in every pass"
-        self.description = f"{len(partitions)} partitions on {len(client.nthreads())} workers; {how}"
+        self._place()
+        self.description = f"{len(partitions)} partitions on {len(client.nthreads())} workers; {kept.value}"
         self.passes = 0
 
-    def _place(self, some: Sequence[int]) -> None:
-        """Make some parts, each on the worker that has the fewest for its threads.
+    def _place(self) -> bool:
+        """Make the parts whose worker is not there, each on the one with the fewest for its threads, if there are any.
 
-        Dask by itself decides by where inputs are, and features are much larger.
+        Dask by itself decides by where rows are, and features are much larger.
         """
         from distributed import futures_of
 
         threads = _threads(self.client)
+        lost = [k for k, address in enumerate(self._where) if address not in threads]
+        if not lost:
+            return False
         # without wishes, which would hold for all that rows are made of, and stay when a worker is lost
-        rows = futures_of(self.client.persist([block for k in some for block in self._groups[k]]))
-        for k in some:
-            load = {address: (self._where.count(address) + 1) / count for address, count in threads.items()}
-            self._where[k] = min(load, key=lambda address: load[address])
-            blocks, rows = rows[: len(self._groups[k])], rows[len(self._groups[k]) :]
+        rows = iter(futures_of(self.client.persist([block for k in lost for block in self._groups[k]])))
+        for k in lost:
+            self._where[k] = min(threads, key=lambda address: (self._where.count(address) + 1) / threads[address])
             wish = {"workers": [self._where[k]], "allow_other_workers": True}
-            self._parts[k] = self.client.submit(_kept, blocks, self._make, self._keeps, pure=False, **wish)
+            blocks = list(islice(rows, len(self._groups[k])))
+            self._parts[k] = self.client.submit(_made, blocks, self._make, self._kept, pure=False, **wish)
+        return True
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
-        """See :meth:`Parts.total`; one task for each part, and a tree of sums."""
+        """See :meth:`Parts.total`; one task for each part, and a tree of sums.
+
+        Dask makes parts of lost workers again itself. But a part that was meant for a lost worker, when there was no
+        other one, waits for that worker for ever.
+        """
         import dask
 
-        task = dask.delayed(_visited, pure=False)
+        task, asked = dask.delayed(_visited, pure=False), _leaf("asked", methodcaller("total", visit, *arguments))
         while True:
-            asked = _leaf("asked", _Asked(visit, arguments))
-            sums = [task(part, self._make, asked) for part in self._parts]
+            sums = [task(part, asked) for part in self._parts]
             future = self.client.compute(_tree(_summed, sums), optimize_graph=False)
-            found = self._awaited(future)
-            if found is not None:
-                self.passes += 1
-                return found
-
-    def _awaited(self, future: Any) -> Sums | None:
-        """The result; None if workers were lost meanwhile, and their parts are made elsewhere.
-
-        Dask makes them again itself. But a part that was meant for a lost worker, when there was no other one, waits
-        for that worker for ever.
-        """
-        while True:
-            try:
-                found: Sums = future.result(timeout=PATIENCE)
-                return found
-            except TimeoutError:
-                if future.done():  # an error of the task itself
-                    raise
-            threads = self.client.nthreads()
-            lost = [k for k, address in enumerate(self._where) if address not in threads]
-            if lost:
-                self._place(lost)
-                return None
+            placed = False
+            while not placed:
+                try:
+                    found: Sums = future.result(timeout=PATIENCE)
+                    self.passes += 1
+                    return found
+                except TimeoutError:
+                    if future.done():  # an error of the task itself
+                        raise
+                    placed = self._place()
 
 
 def _threads(client: Any) -> dict[str, int]:
     """The number of threads of each worker; waits for a first one, or an error where none comes."""
-    end = monotonic() + WAIT_FOR_WORKERS
-    while True:
-        try:
-            client.wait_for_workers(1, timeout=max(0.0, end - monotonic()))
-        except TimeoutError:
-            raise RuntimeError(
-                f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
-            ) from None
-        # a worker may be lost between the two questions
-        threads: dict[str, int] = client.nthreads()
-        if threads:
-            return threads
+    try:
+        client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+    except TimeoutError:
+        raise RuntimeError(
+            f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
+        ) from None
+    return client.nthreads() or _threads(client)  # a worker may be lost between the two questions
 
 
 def _free(client: Any, device: str | None) -> float:
@@ -335,49 +307,27 @@ def _block(number: int, X: Any, y: Any, weight: Any) -> Block:
     """A partition as arrays; rows of weight 0 are dropped."""
     X, y, weight = (v.to_numpy() if hasattr(v, "iloc") else v for v in (X, y, weight))
     y, weight = (v[:, 0] if v is not None and np.ndim(v) == 2 and v.shape[1] == 1 else v for v in (y, weight))
-    block = checked((X, y, weight), f"Partition {number}")
-    counted = None if weight is None else to_host(weight) != 0.0  # a NaN is looked at later
-    if counted is None or np.all(counted):
-        return block
-    return Block(*(None if v is None else v[counted] for v in block))
+    return checked((X, y, weight), f"Partition {number}").counted()
 
 
-def _drawn(
-    block: Block, number: int, size: int, seed: int, kind: tuple[bool, bool], names: tuple[str, ...] | None
-) -> Draw:
-    """The draw of a partition, with a seed of its own; ``kind``: whether y are labels, and whether it counts."""
-    labels, targets = kind
-    draw = Draw(size, (seed, number), labels=labels, targets=targets)
-    if block.X.shape[0]:
-        draw.take(block, Names(names), f"Partition {number}")
-    return draw
-
-
-def _joined(draws: Iterable[Draw]) -> Draw:
+def _joined(draws: Iterable[Draw]) -> Draw | None:
     """All draws as one, each taken in when it comes."""
-    found: Draw | None = None
-    for draw in draws:
-        if found is None:  # results of tasks are not written to
-            found = Draw(draw.size, 0, labels=draw.labels, targets=draw.targets)
-        found.join(draw)
-    assert found is not None  # a collection has a partition
-    return found
+    return reduce(joined, draws, None)
 
 
-def _kept(blocks: list[Block], make: PartMaker, features: bool) -> LocalParts:
-    """What stays on a worker: features, or the blocks alone."""
-    blocks = [block for block in blocks if block.X.shape[0]]
-    n = sum(int(block.X.shape[0]) for block in blocks)
-    parts = LocalParts(blocks, replace(make, n=n), 8 * n * make.width if features else 0)
-    with one_blas_thread():
-        return parts.filled() if features else parts
+def _made(blocks: list[Block], make: PartMaker, kept: Kept) -> LocalParts:
+    """The part of some partitions, with all that is kept."""
+    parts = LocalParts(blocks, replace(make, n=sum(int(block.X.shape[0]) for block in blocks)), kept)
+    if kept is not Kept.NOTHING:
+        with one_blas_thread():
+            parts.fill()
+    return parts
 
 
-def _visited(part: LocalParts | list[Block], make: PartMaker, asked: _Asked) -> Sums | None:
+def _visited(parts: LocalParts, asked: Callable[[LocalParts], Sums]) -> Sums | None:
     """The sums of a part; None where it has no rows."""
-    parts = part if isinstance(part, LocalParts) else _kept(part, make, False)
     with one_blas_thread():
-        return parts.total(asked.visit, *asked.arguments) if parts.n else None
+        return asked(parts) if parts.n else None
 
 
 def _summed(sums: list[Sums | None]) -> Sums | None:
@@ -407,16 +357,11 @@ def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> 
             "X.map_blocks with a function of your own."
         )
     _check_matrix(X)
-    example = np.zeros((1, X.shape[1]))
-    if _is_frame(X):
-        import pandas as pd
-
-        example = pd.DataFrame(example, columns=X.columns)
+    asked = method, arguments, options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of the rows are given with them
-        like: HostArray = getattr(model, method)(example, *arguments, **options)[:0]
+        like: HostArray = _answer(X._meta if _is_frame(X) else np.empty((0, X.shape[1])), model, asked)
     held = _leaf("model", copy.copy(model))
-    asked = method, arguments, options
     if not _is_frame(X):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         chunks = (X.chunks[0], *((k,) for k in like.shape[1:]))
@@ -430,8 +375,9 @@ def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> 
 
 def _answer(X: Any, model: Any, asked: tuple[str, tuple[Any, ...], dict[str, Any]]) -> Any:
     method, arguments, options = asked
-    if not X.shape[0]:
-        example = np.zeros((1, X.shape[1])) if not hasattr(X, "iloc") else X.reindex([0], fill_value=0.0)
-        return getattr(model, method)(example, *arguments, **options)[:0]
+    if not X.shape[0]:  # models ask for a row
+        row = np.zeros((1, X.shape[1]))
+        row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
+        return getattr(model, method)(row, *arguments, **options)[:0]
     with one_blas_thread():
         return getattr(model, method)(X, *arguments, **options)

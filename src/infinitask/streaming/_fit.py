@@ -26,7 +26,7 @@ from infinitask.fitting._fit import Fit
 from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import Precomputed
-from infinitask.objective import PartedRows, Smoothing
+from infinitask.objective import Objective, PartedRows, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.solvers import Eigenbasis, Solution, Start, solve
 from infinitask.streaming._blocks import RowSource
@@ -71,9 +71,7 @@ def learn_stream(
     Fit
         Its ``problem`` is that of the sample.
     """
-    sampled = not holds_all(survey)
-    check_parts(recipe, sampled=sampled)
-    return learn(recipe, sample, stream=_Rows(source, survey, sample.y is not None, classes) if sampled else None)
+    return learn(recipe, sample, stream=None if holds_all(survey) else _Rows(source, survey, classes))
 
 
 @final
@@ -83,7 +81,6 @@ class _Rows:
 
     source: RowSource
     survey: Survey
-    targets: bool
     classes: HostArray | None
 
     @property
@@ -104,9 +101,26 @@ class _Rows:
         rows = self._parted(recipe, problem, units)
         if recipe.verbose:
             r, s = problem.objective.shape
-            shown = problem.phi.description, f"{r} × {s} unknowns", rows.parts.description
-            print("; ".join((f"{self.n} rows", *shown)), file=sys.stderr)
-        solution = _solved(recipe, problem, rows)
+            features = f"{problem.phi.description}; {r} × {s} unknowns"
+            print(f"{self.n} rows; {features}; {rows.parts.description}", file=sys.stderr)
+        basis = Eigenbasis.of(problem.objective)
+        rough = solve(
+            problem.objective,
+            basis=basis,
+            solver=recipe.solver,
+            tol=max(recipe.tol, ROUGH_GAP),
+            max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
+        )
+        parted = replace(problem.objective, elsewhere=rows)
+        solution = solve(
+            parted,
+            solver="lbfgs",
+            tol=recipe.tol,
+            max_iter=recipe.max_iter,
+            verbose=recipe.verbose,
+            start=Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor),
+            basis=basis.over(parted),
+        )
         if recipe.verbose:
             print(f"{rows.parts.passes} passes over the rows, after the first", file=sys.stderr)
         return solution
@@ -114,7 +128,7 @@ class _Rows:
     def _parted(self, recipe: Recipe, problem: Problem, units: Units) -> PartedRows:
         """All rows in parts, in the features of the problem of the sample."""
         units = Units() if recipe.task.loss.degree is None else units
-        targets = Targets(self.classes, units) if self.targets else None
+        y = self.survey.y
         phi, objective = problem.phi.map, problem.objective
         r = phi.rank
         columns: Any = phi
@@ -130,16 +144,22 @@ class _Rows:
         make = PartMaker(
             columns=columns,
             constant=problem.constant is not None,
-            integrals=terms,
-            alpha=objective.alpha,
-            alpha_bias=objective.alpha_bias,
-            bias_linear=objective.bias_linear,
-            targets=targets,
+            objective=Objective(
+                np.empty((0, r)),
+                np.empty(0),
+                terms,
+                objective.alpha,
+                objective.alpha_bias,
+                objective.bias_linear,
+                compiled=compiles(pairs) and recipe.device is None,
+                alone=False,
+            ),
+            targets=None if y is None else Targets(self.classes, units),
             n=self.n,
             mass=self.survey.mass,
+            given=self.survey.X.shape[1] + (0 if y is None else y[0].size) + 1,
             width=int(left.shape[0]),
             device=recipe.device,
-            compiled=compiles(pairs) and recipe.device is None,
         )
         return PartedRows(self.source.parts(make), as_like(left, objective.rows[:1, :]))
 
@@ -199,26 +219,3 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
             "solver='auto' or 'lbfgs', or give arrays that fit into memory."
         )
     return None
-
-
-def _solved(recipe: Recipe, problem: Problem, rows: PartedRows) -> Solution:
-    """From a rough solution of the problem of the sample to that of all rows."""
-    basis = Eigenbasis.of(problem.objective)
-    rough = solve(
-        problem.objective,
-        basis=basis,
-        solver=recipe.solver,
-        tol=max(recipe.tol, ROUGH_GAP),
-        max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
-    )
-    start = Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor)
-    parted = replace(problem.objective, elsewhere=rows)
-    return solve(
-        parted,
-        solver="lbfgs",
-        tol=recipe.tol,
-        max_iter=recipe.max_iter,
-        verbose=recipe.verbose,
-        start=start,
-        basis=basis.over(parted),
-    )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from infinitask._base.arrays import (
 )
 from infinitask._base.threads import shared_out
 from infinitask.fitting._recipe import Units
-from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
+from infinitask.objective import Objective, Parts, Sums, Visit, added
 
 KEPT_FRACTION, KEPT_ON_DEVICE = 0.4, 0.7
 """Fractions of the free memory that are used to keep features or inputs between passes, on the host and on a device,
@@ -39,7 +40,13 @@ whose memory serves nothing else: on an H200 passes that make features again tak
 MIN_PIECE_ROWS = 256
 """Fewer rows of a piece do not save memory."""
 
-MADE_AGAIN = "features made again in every pass"
+
+class Kept(Enum):
+    """What is kept of the rows between passes, from the most bytes to none."""
+
+    FEATURES = "features kept"
+    INPUTS = "inputs kept, features made again in every pass"
+    NOTHING = "rows read again in every pass"
 
 
 class Block(NamedTuple):
@@ -51,6 +58,16 @@ class Block(NamedTuple):
     """(k,), or None where the task has no targets."""
     weight: Any = None
     """(k,), not negative; None: all rows count the same."""
+
+    def counted(self) -> Block:
+        """The rows whose weight is not 0; the others may hold anything."""
+        if self.weight is None:
+            return self
+        weight = to_host(self.weight)
+        rows = np.flatnonzero(weight != 0.0)
+        if rows.size == weight.size:
+            return self
+        return Block(take(self.X, rows, axis=0), None if self.y is None else to_host(self.y)[rows], weight[rows])
 
     def cut(self, rows: int) -> Iterator[Block]:
         """The block in pieces of at most ``rows`` rows."""
@@ -97,45 +114,45 @@ class PartMaker:
         X (k, d) → the columns of features (k, p).
     constant : bool
         Whether a column of ones stands before them.
-    integrals : tuple of Integral
-        On the host, without targets.
-    alpha, alpha_bias : float
-    bias_linear : ndarray or None
+    objective : Objective
+        Without rows and targets, on the host.
     targets : Targets or None
     n : int
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
+    given : int
+        Numbers of a row as it is read: features of the data, targets and weight.
     width : int
         p, with the column of ones.
     device : str or None
-    compiled : bool
-        Whether compiled loops are used on the host.
     """
 
     columns: Callable[[Array], Array]
     constant: bool
-    integrals: tuple[Integral, ...]
-    alpha: float
-    alpha_bias: float
-    bias_linear: HostArray | None
+    objective: Objective
     targets: Targets | None
     n: int
     mass: float
+    given: int
     width: int
     device: str | None
-    compiled: bool
+
+    def bytes_kept(self, kept: Kept) -> int:
+        """Bytes of all rows that stay between passes."""
+        columns = {Kept.FEATURES: self.width, Kept.INPUTS: self.given, Kept.NOTHING: 0}
+        return 8 * self.n * columns[kept]
+
+    def kept(self, budget: float) -> Kept:
+        """The most that may be kept with these bytes."""
+        return next(kept for kept in Kept if self.bytes_kept(kept) <= budget)
 
     def placed(self, block: Block) -> Block:
-        """A block where it is computed with: inputs in double precision, targets as numbers, weights.
+        """A block where it is computed with: features of the data in double precision, targets as numbers, weights.
 
-        Rows of weight 0 are dropped: they may hold anything.
+        Rows of weight 0 are dropped.
         """
-        if block.weight is not None:
-            counted = np.flatnonzero(to_host(block.weight) > 0.0)
-            if counted.size < int(block.X.shape[0]):
-                y = None if block.y is None else to_host(block.y)[counted]
-                block = Block(take(block.X, counted, axis=0), y, to_host(block.weight)[counted])
+        block = block.counted()
         X = double(moved(block.X, self.device))
         k = int(X.shape[0])
         weight = np.ones(k) if block.weight is None else to_host(block.weight).astype(np.float64)
@@ -154,19 +171,14 @@ class PartMaker:
                 bias_cols=None if term.bias_cols is None else as_like(term.bias_cols, rows),
                 targets=None if block.y is None or t else as_like(block.y, rows),
             )
-            for t, term in enumerate(self.integrals)
+            for t, term in enumerate(self.objective.integrals)
         )
-        entries = IN_CACHE if isinstance(rows, np.ndarray) else ON_DEVICE
-        return Objective(
-            rows,
-            as_like(block.weight, rows),
-            terms,
-            self.alpha,
-            self.alpha_bias,
-            self.bias_linear,
-            entries,
-            compiled=self.compiled,
-            alone=False,
+        return replace(
+            self.objective,
+            rows=rows,
+            sample_weight=as_like(block.weight, rows),
+            integrals=terms,
+            block_entries=IN_CACHE if isinstance(rows, np.ndarray) else ON_DEVICE,
         )
 
 
@@ -179,33 +191,28 @@ class LocalParts(Parts):
     Parameters
     ----------
     blocks : iterable of Block
-        Read once if what is kept suffices, else in every pass.
+        Read once if anything is kept, else in every pass.
     make : PartMaker
-    budget : float
-        Bytes that may be kept between passes.
+    kept : Kept
+        What stays between passes.
     """
 
-    def __init__(self, blocks: Iterable[Block], make: PartMaker, budget: float) -> None:
-        self.blocks, self.make, self.n = blocks, make, make.n
-        self.keeps_features = 8 * make.n * make.width <= budget
+    def __init__(self, blocks: Iterable[Block], make: PartMaker, kept: Kept) -> None:
+        self.blocks, self.make, self.n, self.kept = blocks, make, make.n, kept
         # while features are made on a device, a piece takes about eight arrays of their size: an eighth of the memory
         most = IN_MEMORY if make.device is None else free_memory(make.device) // (8 * 8 * 8)
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
-        self._budget = budget
-        self._kept: list[Piece] | None = None
-        self.description = "features kept" if self.keeps_features else MADE_AGAIN
-        self.passes = 0
+        self._pieces: list[Piece] | None = None
+        self.description, self.passes = kept.value, 0
 
-    def filled(self) -> Self:
-        """These parts, with what is to be kept made at once instead of in the first pass."""
+    def fill(self) -> None:
+        """Make what is kept at once instead of in the first pass."""
         for _ in self._read():
             pass
-        return self
 
     def __sizeof__(self) -> int:
         # Dask asks how large things are that it holds, and might move
-        held = self.blocks if self._kept is None and isinstance(self.blocks, list) else self._kept
-        return sum(_size(piece) for piece in held or ())
+        return self.make.bytes_kept(self.kept)
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`."""
@@ -215,52 +222,43 @@ class LocalParts(Parts):
             except Exception as error:
                 if not is_out_of_memory(error) or self.rows <= MIN_PIECE_ROWS:
                     raise
-                # smaller pieces, and fewer things kept
-                self.rows, self._kept, self.keeps_features = self.rows // 2, None, False
-                self._budget /= 4
-                self.description = MADE_AGAIN
+                # smaller pieces, and less is kept
+                self.rows, self._pieces = self.rows // 2, None
+                self.kept = Kept.INPUTS if self.kept is Kept.FEATURES else Kept.NOTHING
+                self.description = self.kept.value
                 continue
             self.passes += 1
             return found
 
     def _pass(self, visit: Visit, arguments: tuple[Any, ...]) -> Sums:
-        def one(piece: Piece) -> Sums:
-            part = piece if isinstance(piece, Objective) else self.make(piece)
-            return visit(part, *arguments)
-
         def several(pieces: list[Piece]) -> Sums:
-            return added(*(one(piece) for piece in pieces))
+            parts = (piece if isinstance(piece, Objective) else self.make(piece) for piece in pieces)
+            return added(*(visit(part, *arguments) for part in parts))
 
-        if self._kept is not None:
-            kept = self._kept
-            count = min(16, len(kept))  # fixed, so that sums do not depend on the number of threads
-            groups = [kept[g * len(kept) // count : (g + 1) * len(kept) // count] for g in range(count)]
-            return added(*self._side_by_side(several, groups))
-        found: Sums | None = None
-        for pieces in self._read():
-            sums = self._side_by_side(one, pieces)
-            found = added(*sums) if found is None else added(found, *sums)
-        assert found is not None  # as many rows were read as there are, and these are not none
-        return found
+        found: list[Sums] = []  # the sums so far, once there are any
+        for pieces in self._read() if self._pieces is None else [self._pieces]:
+            count = min(16, len(pieces))  # fixed, so that sums do not depend on the number of threads
+            groups = [pieces[g * len(pieces) // count : (g + 1) * len(pieces) // count] for g in range(count)]
+            found = [added(*found, *self._side_by_side(several, groups))]
+        return found[0]
 
     def _side_by_side(self, visit: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         return shared_out(visit, items) if self.make.device is None else [visit(item) for item in items]
 
     def _read(self) -> Iterator[list[Piece]]:
         """The blocks in pieces; those that are to be kept are kept when all have been read."""
-        kept: list[Piece] | None = []
-        used, n = 0.0, 0
+        kept: list[Piece] = []
+        n = 0
         for block in self.blocks:
             placed = self.make.placed(block)
             if not int(placed.X.shape[0]):
                 continue
             n += int(placed.X.shape[0])
             pieces: list[Piece] = list(placed.cut(self.rows))
-            if self.keeps_features:
+            if self.kept is Kept.FEATURES:
                 pieces = self._side_by_side(self.make, pieces)
-            else:
-                used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
-            kept = None if kept is None or used > self._budget else kept + pieces
+            if self.kept is not Kept.NOTHING:
+                kept += pieces
             yield pieces
         if n != self.make.n:
             raise ValueError(
@@ -268,25 +266,11 @@ class LocalParts(Parts):
                 "were read again; every pass must give the same rows. A function that is given to Blocks must return "
                 "a fresh iterator at every call."
             )
-        self._kept = kept
+        self._pieces = kept or None
 
 
-def budget_of(device: str | None, memory: int | None = None) -> float:
+def budget_of(device: str | None, memory: int | None, free: Callable[[str | None], float] = free_memory) -> float:
     """Bytes that may be kept between passes: what was asked for, or a fraction of what is free."""
-    return kept_fraction(device) * free_memory(device) if memory is None else float(memory)
-
-
-def kept_fraction(device: str | None) -> float:
-    """The fraction of the free memory that is used to keep features or inputs."""
-    return KEPT_FRACTION if device is None else KEPT_ON_DEVICE
-
-
-def _size(piece: Piece) -> int:
-    if isinstance(piece, Block):
-        return _bytes(piece)
-    tables = sum(table.nbytes for table in piece.tables if table is not None)
-    return tables + _bytes(Block(piece.rows, piece.integrals[0].targets, piece.sample_weight))
-
-
-def _bytes(block: Block) -> int:
-    return sum(int(np.prod(values.shape)) * values.dtype.itemsize for values in block if values is not None)
+    if memory is not None:
+        return float(memory)
+    return (KEPT_FRACTION if device is None else KEPT_ON_DEVICE) * free(device)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, timedelta
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,6 @@ from infinitask.streaming._parts import Block
 TIMES = (np.datetime64, np.timedelta64, date, timedelta)
 TIMES_HINT = "a target is a number. Choose a unit, such as (y - y.min()) / np.timedelta64(1, 'D') for days."
 
-NOT_FINITE = "contains NaN or infinity; impute or drop such rows before they are read."
 MISSING = "has missing values; impute or drop such rows before they are read."
 
 
@@ -121,59 +120,52 @@ def _floats(name: str, values: HostArray, hint: str, *, text: bool) -> HostArray
     return values.astype(np.float64, copy=False)
 
 
-def _fault(values: Any) -> str:
-    """What is wrong with values that should be finite numbers, as the end of a sentence; empty if nothing is."""
+def _check_finite(name: str, values: Any) -> None:
+    """An error where values are no numbers, not finite, or too large."""
     if 0 in values.shape:
-        return ""
+        return
     if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
-        example = _shown(values.flat[0])
-        return MISSING if _missing(values) else f"holds values such as {example}; encode them as numbers first."
+        if _missing(values):
+            raise ValueError(f"{name} {MISSING}")
+        raise ValueError(f"{name} holds values such as {_shown(values.flat[0])}; encode them as numbers first.")
     xp = namespace(values)
     largest = max(abs(float(xp.max(values))), abs(float(xp.min(values))))
     if not np.isfinite(largest):
-        return NOT_FINITE
+        raise ValueError(f"{name} contains NaN or infinity; impute or drop such rows before they are read.")
     if largest > LARGEST:
-        return (
-            f"holds values of magnitude {largest:.1e}; beyond {LARGEST:.0e} sums of squares leave the range of "
+        raise ValueError(
+            f"{name} holds values of magnitude {largest:.1e}; beyond {LARGEST:.0e} sums of squares leave the range of "
             "floating point. Rescale them, for instance with StandardScaler."
         )
-    return ""
 
 
 def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
     """An error that names the column where features are no numbers, not finite, or too large."""
-    if not _fault(X):  # one look at all of them, where they live
-        return
-    for column in range(int(X.shape[1])):
-        fault = _fault(X[:, column])
-        if fault:
-            known = f"Column {column} of X" if names is None else f"The column {names[column]!r}"
-            raise ValueError(f"{known} {fault}")
-
-
-def _targets(y: HostArray, counted: HostArray, name: str) -> HostArray:
-    """Targets in double precision; an error where one that counts is no number, not finite, or too large."""
-    found = _floats(name, y[counted], "encode targets as numbers, or use a classifier for labels.", text=True)
-    fault = _fault(found)
-    if fault:
-        raise ValueError(f"{name} {fault}")
-    if np.all(counted):
-        return found
-    whole = np.full(y.shape, np.nan)  # rows of weight 0 may hold anything
-    whole[counted] = found
-    return whole
-
-
-def _labels(y: HostArray, counted: HostArray, name: str) -> HostArray:
-    """The different labels of rows that count; an error where one is missing, or they cannot be compared."""
-    if y.ndim != 1:
-        raise ValueError(f"{name} of shape {y.shape} was given; give one label for each row.")
-    labels = y[counted]
-    fault = _fault(labels) if labels.dtype.kind == "f" else MISSING if _missing(labels) else ""
-    if fault:
-        raise ValueError(f"{name} {fault}")
     try:
-        return np.unique(labels)
+        _check_finite("X", X)  # one look at all of them, where they live
+    except ValueError:
+        for column in range(int(X.shape[1])):
+            known = f"Column {column} of X" if names is None else f"The column {names[column]!r}"
+            _check_finite(known, X[:, column])
+
+
+def _targets(y: HostArray, name: str) -> HostArray:
+    """Targets in double precision; an error where one is no number, not finite, or too large."""
+    found = _floats(name, y, "encode targets as numbers, or use a classifier for labels.", text=True)
+    _check_finite(name, found)
+    return found
+
+
+def _labels(labels: HostArray, name: str) -> dict[Any, int]:
+    """The number of rows of each label; an error where a label is missing, or labels cannot be compared."""
+    if labels.ndim != 1:
+        raise ValueError(f"{name} of shape {labels.shape} was given; give one label for each row.")
+    if labels.dtype.kind == "f":
+        _check_finite(name, labels)
+    elif _missing(labels):
+        raise ValueError(f"{name} {MISSING}")
+    try:
+        return dict(zip(*np.unique(labels, return_counts=True), strict=True))
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels})
         raise ValueError(
@@ -182,14 +174,12 @@ def _labels(y: HostArray, counted: HostArray, name: str) -> HostArray:
         ) from None
 
 
-def _weights(block: Block, name: str) -> HostArray:
-    """The weights of a block, (k,); an error where one is no number, negative or not finite."""
-    if block.weight is None:
-        return np.ones(int(block.X.shape[0]))
-    weight = _floats(name, to_host(block.weight), "weights are numbers of at least 0.", text=False)
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
+def _weights(weight: Any, name: str) -> HostArray:
+    """Weights in double precision; an error where one is no number, negative or not finite."""
+    found = _floats(name, to_host(weight), "weights are numbers of at least 0.", text=False)
+    if not np.all(np.isfinite(found)) or np.any(found < 0.0):
         raise ValueError(f"{name} holds numbers that are negative or not finite; weights are at least 0.")
-    return weight
+    return found
 
 
 def _check_mass(mass: float) -> None:
@@ -200,143 +190,128 @@ def _check_mass(mass: float) -> None:
         )
 
 
-class _Drawn(NamedTuple):
-    """Rows that were drawn, in the order of their keys."""
+@contextmanager
+def _told_of(place: str) -> Iterator[None]:
+    """Errors begin with the place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
 
+
+class Draw(NamedTuple):
+    """Rows that were sampled with equal chances from some blocks, and what these blocks hold.
+
+    Every row gets a random key, and those with the smallest keys are kept: in all at most ``size``, of labels at most
+    half of it for each. So the sample does not depend on how rows are cut into blocks.
+    """
+
+    place: str
+    """The block, or the first of several, as errors call it."""
+    size: int
+    given: tuple[bool, bool]
+    """Whether there are targets and weights."""
+    mass: float
+    """The sum of the weights of all rows."""
+    mean: float
+    """The weighted mean of their targets; 0 for labels."""
+    counts: dict[Any, int]
+    """The number of all rows of each label; of all under None where targets are no labels."""
     keys: HostArray
-    positions: HostArray
     X: HostArray
     y: HostArray | None
     weight: HostArray
 
-    def only(self, rows: HostArray) -> _Drawn:
-        return _Drawn(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
-
-    def after(self, other: _Drawn) -> _Drawn:
-        """The rows of ``other``, then these."""
-        pairs = zip(other, self, strict=True)
-        return _Drawn(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))  # type: ignore[arg-type]
-
-
-@final
-class Draw:
-    """Draws rows with equal chances while they pass by; the draw does not depend on how they are cut into blocks.
-
-    Every row gets a random key, and the rows with the smallest keys are kept.
-
-    Parameters
-    ----------
-    size : int
-        The most rows that are kept; for labels this many in all, shared between them.
-    seed : int
-    labels : bool
-    targets : bool
-        Whether targets are looked at; else they may be anything.
-    """
-
-    def __init__(self, size: int, seed: Any, *, labels: bool, targets: bool = True) -> None:
-        self.size, self.labels, self.targets = size, labels, targets
-        self.rng = np.random.default_rng(seed)
-        self.n, self.mass, self.mean, self.inputs = 0, 0.0, 0.0, -1
-        self.given: tuple[bool, bool] | None = None
-        self.found: dict[Any, _Drawn] = {}
-        self.counts: dict[Any, int] = {}
-        self.seen = 0
-
-    def take(self, block: Block, names: Names = UNNAMED, place: str = "A block") -> None:
-        """Look at some rows, which errors call ``place``; of those on a device only the ones drawn are moved."""
-        try:
-            self._take(block, names)
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
-
-    def _take(self, block: Block, names: Names) -> None:
-        n, inputs = (int(size) for size in block.X.shape)
-        y = None if block.y is None or not self.targets else to_host(block.y)
-        self._check_alike(inputs, (y is not None, block.weight is not None))
-        if self.labels and y is None:
-            raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
-        weight = _weights(block, names.weight)
-        keys, positions, counted = self.rng.random(n), self.seen + np.arange(n), weight > 0.0
-        self.seen += n
-        self.n += int(np.count_nonzero(counted))
-        with np.errstate(over="ignore"):
-            mass, mean = float(np.sum(weight)), 0.0
-        _check_mass(mass)
-        _check_inputs(block.X if np.all(counted) else block.X[np.flatnonzero(counted)], names.inputs)
-        labels: Iterable[Any] = [None]
-        if y is not None and self.labels:
-            labels = _labels(y, counted, names.y)
-        elif y is not None:
-            y = _targets(y, counted, names.y)
-            if mass > 0.0:
-                mean = float(np.mean(np.average(y[counted], axis=0, weights=weight[counted] / mass)))
-        self._count(mass, mean)
-        for label in labels:
-            rows = np.flatnonzero(counted if label is None else counted & (y == label))
-            self._merge(label, block.X, y, rows, keys, positions, weight)
-
-    def _count(self, mass: float, mean: float) -> None:
-        """Count rows of this weight, whose targets have this mean."""
-        self.mass += mass
-        _check_mass(self.mass)
-        if mass > 0.0:
-            self.mean += (mean - self.mean) * (mass / self.mass)
-
-    def _check_alike(self, inputs: int, given: tuple[bool, bool]) -> None:
-        """An error where a block differs from those before it, in its columns or in having targets and weights."""
-        if self.inputs not in (-1, inputs):
-            raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
-        for what, before, now in zip(("y", "weights"), self.given or given, given, strict=True):
-            if before is not now:
-                raise ValueError(
-                    f"Some blocks were given with {what} and some without; give all of them in the same way."
-                )
-        self.inputs, self.given = inputs, given
-
-    def _merge(
-        self, label: Any, X: Any, y: Any, rows: HostArray, keys: HostArray, positions: HostArray, weight: HostArray
-    ) -> None:
-        """Take in those of some rows whose keys are among the smallest."""
-        self.counts[label] = self.counts.get(label, 0) + rows.size
+    def smallest(self) -> Draw:
+        """Keep the rows whose keys are smallest, in their order."""
         if len(self.counts) > 2:
             found = ", ".join(str(value) for value in self.counts)
             raise ValueError(
                 f"y holds more than two classes ({found}, …); only two are supported where rows are visited in parts. "
                 "Give InfiniteCostSensitiveClassifier arrays for more, with a smaller rank if the rows are very many."
             )
-        most = self.size // 2 if self.labels else self.size
-        old = self.found.get(label)
-        if old is not None and old.keys.size >= most:  # few rows of a later block are among the smallest
-            rows = rows[keys[rows] < old.keys[-1]]
-        if rows.size > most:
-            rows = rows[np.argpartition(keys[rows], most - 1)[:most]]
-        fresh = _Drawn(
-            keys[rows], positions[rows], to_host(take(X, rows, 0)), None if y is None else y[rows], weight[rows]
-        )
-        both = fresh if old is None else fresh.after(old)
-        self.found[label] = both.only(np.argsort(both.keys, kind="stable")[:most])
+        kept = np.zeros(self.keys.size, dtype=bool)
+        for label in self.counts:
+            rows = np.arange(kept.size) if label is None else np.flatnonzero(self.y == label)
+            most = self.size if label is None else self.size // 2
+            kept[rows if rows.size <= most else rows[np.argpartition(self.keys[rows], most - 1)[:most]]] = True
+        rows, y = np.flatnonzero(kept), None if self.y is None else self.y[kept]
+        return self._replace(keys=self.keys[rows], X=to_host(take(self.X, rows, 0)), y=y, weight=self.weight[rows])
 
-    def join(self, other: Draw) -> None:
-        """Take over what another draw has found in the rows that follow."""
-        if other.given is not None:
-            self._check_alike(other.inputs, other.given)
-        for label, drawn in other.found.items():
-            every = np.arange(drawn.keys.size)
-            self._merge(label, drawn.X, drawn.y, every, drawn.keys, self.seen + drawn.positions, drawn.weight)
-            self.counts[label] += other.counts[label] - drawn.keys.size  # those that were not drawn
-        self.n, self.seen = self.n + other.n, self.seen + other.seen
-        self._count(other.mass, other.mean)
 
-    def survey(self) -> Survey:
-        """What was seen, with the rows drawn in the order in which they came."""
-        if self.n == 0:
-            raise ValueError("No rows of positive weight were given; a fit needs at least one.")
+def drawn(
+    block: Block, place: str, rng: Any, size: int, *, labels: bool, targets: bool = True, names: Names = UNNAMED
+) -> Draw:
+    """Check a block, which errors call ``place``, and sample its rows; of those on a device only the sample is moved.
+
+    Parameters
+    ----------
+    block : Block
+    place : str
+    rng : int, sequence of int or generator
+    size : int
+        The most rows that are kept.
+    labels : bool
+        Whether targets are labels.
+    targets : bool
+        Whether targets are looked at; else they may be anything.
+    names : Names
+    """
+    with _told_of(place):
+        X, y, weight = block.counted()
+        y = None if y is None or not targets else to_host(y)
+        if labels and y is None:
+            raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
+        given = y is not None, weight is not None
+        weight = np.ones(int(X.shape[0])) if weight is None else _weights(weight, names.weight)
         with np.errstate(over="ignore"):
-            drawn = [
-                part._replace(weight=part.weight * (self.counts[k] / part.keys.size)) for k, part in self.found.items()
-            ]
-            _check_mass(float(sum(np.sum(part.weight) for part in drawn)))
-        whole = drawn[0] if len(drawn) == 1 else drawn[1].after(drawn[0])
-        whole = whole.only(np.argsort(whole.positions, kind="stable"))
-        return Survey(self.n, self.mass, self.mean, whole.X, whole.y, whole.weight)
+            mass, mean = float(np.sum(weight)), 0.0
+        _check_mass(mass)
+        _check_inputs(X, names.inputs)
+        counts: dict[Any, int] = {None: weight.size}
+        if y is not None and labels:
+            counts = _labels(y, names.y)
+        elif y is not None:
+            y = _targets(y, names.y)
+            mean = float(np.mean(np.average(y, axis=0, weights=weight / mass))) if mass > 0.0 else 0.0
+        keys = np.random.default_rng(rng).random(weight.size)
+        return Draw(place, size, given, mass, mean, counts, keys, X, y, weight).smallest()
+
+
+def joined(one: Draw | None, other: Draw) -> Draw:
+    """The rows sampled from some blocks, None if there were none yet, and from those that follow."""
+    if one is None:
+        return other
+    with _told_of(other.place):
+        if one.X.shape[1] != other.X.shape[1]:
+            raise ValueError(
+                f"A block with {other.X.shape[1]} inputs follows blocks with {one.X.shape[1]}; all need the same."
+            )
+        for what, before, now in zip(("y", "weights"), one.given, other.given, strict=True):
+            if before is not now:
+                raise ValueError(
+                    f"Some blocks were given with {what} and some without; give all of them in the same way."
+                )
+        mass = one.mass + other.mass
+        _check_mass(mass)
+        mean = one.mean + (other.mean - one.mean) * (other.mass / mass) if mass > 0.0 else 0.0
+        counts = dict(one.counts)
+        for label, count in other.counts.items():
+            counts[label] = counts.get(label, 0) + count
+        y = None if one.y is None or other.y is None else np.concatenate([one.y, other.y])
+        keys, X, weight = (np.concatenate([getattr(draw, k) for draw in (one, other)]) for k in ("keys", "X", "weight"))
+        return Draw(one.place, one.size, one.given, mass, mean, counts, keys, X, y, weight).smallest()
+
+
+def survey_of(draw: Draw | None) -> Survey:
+    """What was seen, with a sample of the rows in their order."""
+    n = 0 if draw is None else sum(draw.counts.values())
+    if draw is None or n == 0:
+        raise ValueError("No rows of positive weight were given; a fit needs at least one.")
+    weight = draw.weight.copy()
+    with np.errstate(over="ignore"):
+        for label, count in draw.counts.items():
+            rows = slice(None) if label is None else draw.y == label
+            weight[rows] *= count / weight[rows].size
+        _check_mass(float(np.sum(weight)))
+    return Survey(n, draw.mass, draw.mean, draw.X, draw.y, weight)
