@@ -323,7 +323,7 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
     # conjugate gradients promise a tenth of the gradient, and a descent
     direction = system.by_products(z, smoothing, g, Metric(diagonal))
     left = g + H @ direction
-    assert (left / diagonal) @ left <= 0.01 * (g / diagonal) @ g * (1 + 1e-9)
+    assert np.linalg.norm(left) <= 0.1 * np.linalg.norm(g) * (1 + 1e-9)
     assert g @ direction < 0.0
 
 

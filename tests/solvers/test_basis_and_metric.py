@@ -190,7 +190,7 @@ def test_conjugate_gradients_in_a_metric_of_some_eigenvectors(monkeypatch: pytes
     g = basis.objective.evaluate(z, smoothing).gradient
     direction = system.by_products(z, smoothing, g, metric)
     left = g + hessian_product(basis.objective, z, smoothing, direction)
-    assert left @ metric.solve(left) <= 0.01 * (g @ metric.solve(g)) * (1.0 + 1e-9)
+    assert np.linalg.norm(left) <= 0.1 * np.linalg.norm(g) * (1.0 + 1e-9)
     assert g @ direction < 0.0
 
 

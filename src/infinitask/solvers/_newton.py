@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, cg
 
 from infinitask._base.arrays import HostArray, namespace, to_host
 from infinitask.objective import Objective, Smoothing
@@ -252,28 +253,15 @@ class NewtonSystem:
         return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
 
     def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> HostArray:
-        """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric."""
-        x = np.zeros_like(g)
-        residual = -g.copy()
-        y = metric.solve(residual)
-        p = y.copy()
-        rho = float(residual @ y)
-        target = 1e-2 * rho
-        for _ in range(200):
-            Hp = hessian_product(self.objective, z, smoothing, p)
-            curve = float(p @ Hp)
-            if not curve > 0.0:
-                break
-            step = rho / curve
-            x += step * p
-            residual -= step * Hp
-            y = metric.solve(residual)
-            fresh = float(residual @ y)
-            if fresh <= target:
-                break
-            p = y + (fresh / rho) * p
-            rho = fresh
-        return x
+        """Conjugate gradients, preconditioned by the metric, until the residual is a tenth of the gradient."""
+
+        def product(v: HostArray) -> HostArray:
+            return np.asarray(
+                hessian_product(self.objective, z, smoothing, v) + (self.ridge - self.objective.ridge) * v
+            )
+
+        hessian, inverse = (LinearOperator((g.size, g.size), apply, dtype=float) for apply in (product, metric.solve))
+        return np.asarray(cg(hessian, -g, rtol=0.1, maxiter=200, M=inverse)[0])
 
 
 def _size(g: HostArray, ridge: HostArray) -> float:
