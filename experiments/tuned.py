@@ -15,9 +15,10 @@ from infinitask._base.arrays import to_host
 from infinitask.field import Problem
 from infinitask.fitting import Data
 from infinitask.fitting._defaults import resolved
+from infinitask.fitting._fit import in_units, in_units_of
 from infinitask.fitting._learn import learn
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units, in_units_of
+from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.tuning._proposals import Proposals
 

@@ -22,9 +22,9 @@ from infinitask.features import FeatureRecipe, Nystroem, PivotedCholesky, Random
 from infinitask.fitting import Data
 from infinitask.fitting import _learn as learn
 from infinitask.fitting._defaults import resolved
+from infinitask.fitting._fit import in_units, in_units_of
 from infinitask.fitting._kernel_gap import _quadratic, kernel_gap
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import in_units, in_units_of
 from infinitask.kernels import RBF
 from infinitask.solvers import solve
 from infinitask.tuning import InfiniteOneClassSVMCV, score_path

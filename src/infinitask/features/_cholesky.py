@@ -182,8 +182,12 @@ class Rows:
     def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
         """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
         if self.kernel.precomputed:
-            return take(take(self.X, rows, 0), columns, 1)
-        return self.kernel(take(self.X, rows, 0), take(self.X, columns, 0))
+            return take(self.some(rows), columns, 1)
+        return self.kernel(self.some(rows), self.some(columns))
+
+    def some(self, rows: HostArray | None) -> Array:
+        """x_i for i in ``rows``; None is all of them."""
+        return take(self.X, rows, 0)
 
 
 def _check_gram(gram: Array) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.cluster import kmeans_plusplus
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import count
 from infinitask.features._cholesky import (
     DIRECT_ROWS,
@@ -273,7 +273,7 @@ def _spanned(rows: Rows, columns: HostArray, transform: Inverse) -> FeatureMap:
     """φ(x) = k(x, X[columns]) T."""
     if rows.kernel.precomputed:
         return PrecomputedMap(columns, transform)
-    return KernelMap(rows.kernel, take(rows.X, columns, 0), transform)
+    return KernelMap(rows.kernel, rows.some(columns), transform)
 
 
 def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:

@@ -16,7 +16,7 @@ from infinitask.field import Field, Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._kernel_gap import check_map, kernel_gap
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, Units, in_units, in_units_of
+from infinitask.fitting._recipe import Recipe, Units
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import input_kernel
 from infinitask.losses._base import Finding
@@ -129,6 +129,41 @@ class Fit:
         }
         optional = {"smallest_slope_": self.smallest_slope, recipe.task.calibrated_as: self.calibration}
         return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def in_units(recipe: Recipe) -> Recipe:
+    """The same problem for targets in the units of the recipe."""
+    units, degree = recipe.units, recipe.task.loss.degree
+    if units is None or degree is None:
+        return recipe
+    ridge = units.spread ** (2 - degree)
+    return replace(
+        recipe,
+        task=recipe.task.in_units(units.spread),
+        alpha=ridge * recipe.alpha,
+        alpha_bias=None if recipe.alpha_bias is None else ridge * recipe.alpha_bias,
+        units=None,
+    )
+
+
+def in_units_of(recipe: Recipe, data: Data) -> Data:
+    """The data with targets in the units of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> recipe = replace(InfiniteQuantileRegressor().recipe(), units=Units(centre=5.0, spread=2.0))
+    >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
+    array([0., 2.])
+    """
+    if data.y is None or recipe.units is None or recipe.task.loss.degree is None:
+        return data
+    return replace(data, y=recipe.units.inside(data.y))
 
 
 def fitted(

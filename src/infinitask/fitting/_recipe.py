@@ -19,7 +19,6 @@ import numpy as np
 from infinitask._base.arrays import HostArray, place, weighted_quantiles
 from infinitask._base.validation import check_parameters
 from infinitask.field import Field
-from infinitask.fitting._data import Data
 from infinitask.losses import Loss
 from infinitask.losses._findings import check_units
 from infinitask.measures import Measure
@@ -153,41 +152,6 @@ class Recipe:
     def bias_is_free(self) -> bool:
         """Whether there is a bias that nothing but the data holds."""
         return self.bias_kernel is not None and self.alpha_bias == 0.0
-
-
-def in_units(recipe: Recipe) -> Recipe:
-    """The same problem for targets in the units of the recipe."""
-    units, degree = recipe.units, recipe.task.loss.degree
-    if units is None or degree is None:
-        return recipe
-    ridge = units.spread ** (2 - degree)
-    return replace(
-        recipe,
-        task=recipe.task.in_units(units.spread),
-        alpha=ridge * recipe.alpha,
-        alpha_bias=None if recipe.alpha_bias is None else ridge * recipe.alpha_bias,
-        units=None,
-    )
-
-
-def in_units_of(recipe: Recipe, data: Data) -> Data:
-    """The data with targets in the units of a recipe.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    data : Data
-
-    Examples
-    --------
-    >>> from infinitask import InfiniteQuantileRegressor
-    >>> recipe = replace(InfiniteQuantileRegressor().recipe(), units=Units(centre=5.0, spread=2.0))
-    >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
-    array([0., 2.])
-    """
-    if data.y is None or recipe.units is None or recipe.task.loss.degree is None:
-        return data
-    return replace(data, y=recipe.units.inside(data.y))
 
 
 def check_far_targets(y: HostArray, weight: HostArray) -> None:
