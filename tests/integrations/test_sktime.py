@@ -17,8 +17,11 @@ from sktime.forecasting.naive import NaiveForecaster  # noqa: E402
 from sktime.transformations.boxcox import LogTransformer  # noqa: E402
 
 from infinitask import InfiniteQuantileRegressor  # noqa: E402
-from infinitask.integrations._series import Window, blocks_of_time  # noqa: E402
-from infinitask.integrations.sktime import InfiniteQuantileForecaster  # noqa: E402
+from infinitask.integrations.sktime import (  # noqa: E402
+    InfiniteQuantileForecaster,
+    Window,
+    blocks_of_time,
+)
 from infinitask.metrics import integrated_pinball_loss  # noqa: E402
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]

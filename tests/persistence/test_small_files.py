@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from infinitask import InfiniteQuantileRegressor, load, save
-from infinitask.persistence._allowance import MAX_RANGE, MOST_ENTRIES
+from infinitask.persistence._entries import MOST_ENTRIES
+from infinitask.persistence._special import MAX_RANGE
 from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table, tried
 
@@ -160,7 +161,7 @@ class TestRepeatedReferences:
     def test_arrays_are_not_copied_again_and_again(
         self, entry: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("infinitask.persistence._allowance.MAX_REPEATED_BYTES", 2**20)
+        monkeypatch.setattr("infinitask.persistence._entries.MAX_REPEATED_BYTES", 2**20)
         arrays = {"a": np.arange(5050.0), "b": np.zeros(5050, dtype=bool)}
         entries = [["array", "a", "C"], ["array", "b", "C"], *[entry] * 1_000]
         refused(forged(tmp_path / "m", table(*entries), arrays), "arrays that several values share take more than")

@@ -151,7 +151,7 @@ def test_rare_cases_are_all_on_the_page() -> None:
 
 @pytest.mark.parametrize("numbers", [250_000, 3_000])
 def test_the_strangest_rows_are_on_the_page(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinitask.report._rows.MAX_NUMBERS", numbers)
+    monkeypatch.setattr("infinitask.report._table.MAX_NUMBERS", numbers)
     X = make_mixture(5_000, random_state=0)
     model = InfiniteOneClassSVM(alpha=1e-3, n_nodes=8).fit(X[:100])
     shown = unpack(explore(model, X).payload["rows"]["p"])

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infinitask.persistence._allowance import LONGEST_TEXT
 from infinitask.persistence._names import is_listed
 from infinitask.persistence._shown import shown
+
+LONGEST_TEXT = 200
+"""Characters of an attribute's name, of a regular expression, and of a key that is a text of NumPy."""
 
 ENCODINGS = frozenset(
     ["ascii", "cp1252", "iso-8859-1", "iso-8859-15", "latin-1", "latin1", "utf-16", "utf-8", "utf-8-sig", "utf8"],

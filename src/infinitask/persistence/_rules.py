@@ -23,8 +23,7 @@ from infinitask.field import Field
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
-from infinitask.persistence._allowance import LONGEST_TEXT, MAX_PARTS
-from infinitask.persistence._harmless import bounded, check_parameters
+from infinitask.persistence._harmless import LONGEST_TEXT, bounded, check_parameters
 from infinitask.persistence._shown import shown
 from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
@@ -58,6 +57,9 @@ FITTED: Mapping[str, Any] = {
 
 NUMBERS: Mapping[Any, Any] = {bool: (bool, np.bool_), int: Integral, float: Real}
 """What counts as a number of a type."""
+
+MAX_PARTS = 2**6
+"""The most arguments of a partial call or of a distribution, and parts of a key of a dict."""
 
 MAX_NUMBER_KEYS = 2**10
 """The most keys of a dict that are not texts: numbers can be chosen so that each is compared with all others."""

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from infinitask.persistence._allowance import MAX_PARTS, MAX_RANGE
 from infinitask.persistence._harmless import check_keywords
 from infinitask.persistence._kinds import SIMPLE, Kind, is_exactly
-from infinitask.persistence._rules import SCALARS, checked_keys
+from infinitask.persistence._rules import MAX_PARTS, SCALARS, checked_keys
 from infinitask.persistence._shown import check_word, shown
+
+MAX_RANGE = 2**20
+"""The most numbers in a range: methods that take one make a list of it."""
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 """Generators of NumPy whose state may be saved."""

@@ -8,10 +8,9 @@ they are, and targets on another scale.
 * :class:`TransformedTarget`: a model of log y, or of another monotone function of y, that answers in the units of y.
 """
 
+from ._passing import TaskSearch
 from ._pipeline import TaskPipeline as TaskPipeline
-from ._pipeline import make_pipeline
-from ._search import TaskSearch
-from ._tabular import tabular
+from ._pipeline import make_pipeline, tabular
 from ._target import TransformedTarget
 
 __all__ = ["TaskSearch", "TransformedTarget", "make_pipeline", "tabular"]

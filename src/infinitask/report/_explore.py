@@ -30,8 +30,7 @@ from infinitask.pipelines._tables import as_pandas
 from infinitask.plotting._reliability import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
-from infinitask.report._rows import MAX_LOOKED_AT, Shown, evenly, most_rows, names_of, numbers_column, row_names
-from infinitask.report._table import Table
+from infinitask.report._table import MAX_LOOKED_AT, Shown, Table, evenly, most_rows, names_of, numbers_column, row_names
 from infinitask.tuning._self_tuned import SelfTuned
 
 PERCENTS = np.arange(1, 100) / 100.0

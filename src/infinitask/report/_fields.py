@@ -19,8 +19,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported, packed
-from infinitask.report._rows import MAX_NUMBERS, evenly, numbers_column
-from infinitask.report._table import Table
+from infinitask.report._table import MAX_NUMBERS, Table, evenly, numbers_column
 
 MAX_CHOICES = 300
 """Values of a column that a person can choose from; of more, the most frequent ones, or evenly spaced times."""

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import LARGEST, SUPPORT_SLACK
 from infinitask.calibration._levels import Levels, _quartile_levels
 from infinitask.estimators._base import BaseInfiniteTask
+from infinitask.features import KernelMap
+from infinitask.features._maps import FourierMap
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
 from infinitask.integrations.onnx._kernels import bias, features, same_task, task_features
-from infinitask.integrations.onnx._opened import Bare
 from infinitask.kernels._task import SAME_TASK
+
+
+@final
+@dataclass(frozen=True)
+class Bare:
+    """A field as a model, h alone at any task: what a graph asks of a fitted model."""
+
+    field_: Field
+    n_features_in_: int
+    nodes_: HostArray
+    _support: tuple[HostArray, HostArray]
+    _looked_at: tuple[HostArray] | None
+
+    @classmethod
+    def of(cls, field: Field) -> Bare:
+        """The model of a field whose columns are known."""
+        left, nodes = getattr(field.left, "map", field.left), field.psi.landmarks[0][0]
+        far = np.full(nodes.shape[1], np.inf)
+        nodes = nodes[:, 0] if nodes.shape[1] == 1 else nodes
+        if isinstance(left, KernelMap):
+            return cls(field, int(left.landmarks.shape[1]), nodes, (-far, far), (to_host(left.landmarks),))
+        if isinstance(left, FourierMap):
+            return cls(field, int(left.frequencies.shape[0]), nodes, (-far, far), None)
+        raise TypeError(
+            "A field of a Gram matrix that was computed beforehand does not know its columns; export the model."
+        )
 
 
 class Question(NamedTuple):

@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import helper
@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.extras import needed
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import choice, flag
 from infinitask.estimators import CrossConformal
 from infinitask.field import Field
-from infinitask.integrations.onnx._answers import Question, answer, question
+from infinitask.integrations.onnx._answers import Bare, Question, answer, question
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor, total
-from infinitask.integrations.onnx._opened import Bare, Opened
 from infinitask.integrations.onnx._steps import changed, in_units, undone
 from infinitask.pipelines import TransformedTarget
 
@@ -123,6 +123,51 @@ def _place(path: Any) -> Path | None:
     if not place.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to write to; make it first.")
     return place
+
+
+class Opened(NamedTuple):
+    """A model behind some steps.
+
+    Parameters
+    ----------
+    steps : list of transformers
+        What rows pass first.
+    core : estimator or Bare
+    inside : list of Opened
+        The models that the core asks: one for each fold, or that of a transformed target.
+    """
+
+    steps: list[Any]
+    core: Any
+    inside: list[Opened]
+
+    @classmethod
+    def of(cls, model: Any) -> Opened:
+        """Open a pipeline, a search, a model that tunes itself, or a field."""
+        if isinstance(model, Field):
+            return cls([], Bare.of(model), [])
+        steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+        asked = core.estimators_ if isinstance(core, CrossConformal) else []
+        asked = [core.estimator_] if isinstance(core, TransformedTarget) else asked
+        return cls([step for _, step in steps], core, [cls.of(one) for one in asked])
+
+    @property
+    def innermost(self) -> Any:
+        """A model that knows its tasks."""
+        return self.inside[0].innermost if self.inside else self.core
+
+    @property
+    def columns(self) -> int:
+        """How many columns X has."""
+        if self.inside and not self.steps:
+            return self.inside[0].columns
+        return int([*self.steps, self.core][0].n_features_in_)
+
+    @property
+    def knows_nodes_only(self) -> bool:
+        """Whether it answers at the tasks of its fit alone."""
+        field = self.innermost.field_
+        return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")
 
 
 # ------------------------------------------------------------------------------------------------------- the graph
