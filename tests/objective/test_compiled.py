@@ -33,8 +33,8 @@ from infinitask.objective import (
 from infinitask.objective._table import Table, compiled_functions
 from infinitask.objective._terms import MIN_COMPILED_PAIRS, SWITCH, compiles
 from infinitask.penalties import NonCrossing
-from infinitask.solvers._base import Ledger
-from infinitask.solvers._newton import curved_pairs, hessian_product, pairs
+from infinitask.solvers._base import Ledger, curved_pairs
+from infinitask.solvers._newton import hessian_product, pairs
 from tests.support.each import each
 from tests.support.random_objectives import LOSSES, SIGNED, Given, compiled_only, point, posed
 

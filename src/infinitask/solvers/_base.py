@@ -24,9 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, namespace
 from infinitask._base.events import LISTENER, Solving, tell
 from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.objective._terms import NO_CURVATURE
 
 MAX_SOLVE_SIZE = 8_000
 """The most equations of one dense solve: 512 MB."""
@@ -399,3 +400,10 @@ def cost_by_unknowns(objective: Objective, n: int) -> float:
     (_, s), p = objective.shape, objective.size
     nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
     return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
+
+
+def curved_pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> int:
+    """The number of pairs at which the smoothed losses are curved."""
+    xp = namespace(objective.rows)
+    found = (part > NO_CURVATURE for _, parts in objective.curvatures(z, smoothing) for part in parts)
+    return sum(int(xp.sum(xp.astype(part, xp.int64))) for part in found)

@@ -62,13 +62,6 @@ def pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> list[Pair
     return [Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True))) for parts in found]
 
 
-def curved_pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> int:
-    """The number of pairs at which the smoothed losses are curved."""
-    xp = namespace(objective.rows)
-    found = (part > NO_CURVATURE for _, parts in objective.curvatures(z, smoothing) for part in parts)
-    return sum(int(xp.sum(xp.astype(part, xp.int64))) for part in found)
-
-
 def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v: HostArray) -> HostArray:
     """∇²P_κ(z) v, (size,), by one more pass over the data."""
     xp = namespace(objective.rows)

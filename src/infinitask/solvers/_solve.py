@@ -26,12 +26,12 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, namespace, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
-from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Reason, Solution, Start, cost_by_unknowns
+from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Reason, Solution, Start, cost_by_unknowns, curved_pairs
 from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._free_levels import by_levels
 from infinitask.solvers._lbfgs import lbfgs_stage
 from infinitask.solvers._level_sets import by_walk
-from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, curved_pairs, newton_stage
+from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
 from infinitask.solvers._splitting_run import by_splitting
 
 SOLVERS = ("auto", "lbfgs", "newton")
