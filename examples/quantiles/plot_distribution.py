@@ -35,14 +35,14 @@ new = np.arange(length.size) % 3 == 2
 model = InfiniteQuantileRegressorCV(calibrated=False, random_state=0).fit(waited[~new], length[~new])
 
 # %%
-# :class:`~infinitask.plotting.ConditionalQuantileDisplay` shows the law at chosen inputs: the quantile function, steep
-# where hardly an eruption falls, and the density. After a short wait the eruption is nearly surely long. After a long
-# one both may happen, and the density has two humps, with a valley that is shallower than in truth: quantile functions
-# of this model are smooth in the level and cannot jump.
+# :class:`~infinitask.plotting.ConditionalQuantileDisplay` shows the distribution at chosen rows: the quantile function,
+# steep where hardly an eruption falls, and the density. After a short wait the eruption is nearly surely long. After a
+# long one both may happen, and the density has two humps, with a valley that is shallower than in truth: quantile
+# functions of this model are smooth in the level and cannot jump.
 
 minutes = [50.0, 65.0, 80.0]
 names = [f"waited {wait:.0f} minutes" for wait in minutes]
-law = ConditionalQuantileDisplay.from_estimator(
+display = ConditionalQuantileDisplay.from_estimator(
     model, np.array(minutes)[:, None], names=names, y_name="length of the eruption (minutes)"
 )
 plt.show()
@@ -68,8 +68,8 @@ plt.show()
 
 # %%
 # The score of a distribution is the CRPS, in minutes; the Brier score judges the probability of a long eruption alone.
-# Smaller is better for both. A Gaussian process has laws with one hump, logistic regression answers the second question
-# and no other, and the last row does not look at the wait.
+# Smaller is better for both. A Gaussian process has distributions with one hump, logistic regression answers the second
+# question and no other, and the last row does not look at the wait.
 
 levels, happened = (np.arange(199) + 0.5) / 199, length > 3.0
 kernel = ConstantKernel(1.0) * RBF(10.0) + WhiteKernel(0.5)
@@ -95,7 +95,7 @@ for name, (quantiles, probability) in rows.items():
 # question beforehand can ask it directly; the fit of all levels is for those who do not. The model tuned itself: a
 # single fit with the defaults is behind it.
 #
-# Are the laws right? The histogram of F(length | wait) is flat where they are.
+# Are the distributions right? The histogram of F(length | wait) is flat where they are.
 
 PITDisplay.from_estimator(model, waited[new], length[new], bins=5)
 plt.show()

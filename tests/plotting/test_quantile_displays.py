@@ -123,7 +123,7 @@ def test_any_model_that_predicts_quantiles_can_be_drawn(sine: Any) -> None:
     np.testing.assert_array_equal(shares, np.mean(sine.y[:, None] <= model.predict(sine.X, LEVELS), axis=0))
 
 
-# ------------------------------------------------------------------------------------------ laws at chosen inputs
+# --------------------------------------------------------------------------------- distributions at chosen rows
 def test_the_curves_at_chosen_rows_are_those_of_the_distribution(sine: Any) -> None:
     display = ConditionalQuantileDisplay.from_estimator(sine.model, [[0.2], [1.0]], grid=80)
     law = sine.model.predict_distribution(np.array([[0.2], [1.0]]))

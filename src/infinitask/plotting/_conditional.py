@@ -85,36 +85,44 @@ class ConditionalQuantileDisplay(Display):
             names = [f"{given.table(X).names[0]} = {value:g}" for value in np.asarray(X, dtype=np.float64)[:, 0]]
         elif names is None and hasattr(X, "index"):
             names = [f"row {label}" for label in X.index]
-        law = given.model.predict_distribution(given.inputs(X))
-        return cls.from_predictions(law, names=names, y_name=y_name, grid=grid, **drawing)
+        distribution = given.model.predict_distribution(given.inputs(X))
+        return cls.from_predictions(distribution, names=names, y_name=y_name, grid=grid, **drawing)
 
     @classmethod
     def from_predictions(
-        cls, law: QuantileDistribution, *, names: Any = None, y_name: str = "y", grid: int = 200, **drawing: Any
+        cls,
+        distribution: QuantileDistribution,
+        *,
+        names: Any = None,
+        y_name: str = "y",
+        grid: int = 200,
+        **drawing: Any,
     ) -> Self:
         """Draw distributions that are known already.
 
         Parameters
         ----------
-        law : QuantileDistribution
+        distribution : QuantileDistribution
             Of k rows, at most eight; see ``predict_distribution``.
         names, y_name, grid, drawing
             As in :meth:`from_estimator`.
         """
-        if not isinstance(law, QuantileDistribution):
-            raise TypeError(f"A {type(law).__name__} was given; law must be what predict_distribution returns.")
-        k, grid = len(law), count("grid", grid, least=2)
+        if not isinstance(distribution, QuantileDistribution):
+            raise TypeError(
+                f"A {type(distribution).__name__} was given; distribution must be what predict_distribution returns."
+            )
+        k, grid = len(distribution), count("grid", grid, least=2)
         if k > MAX_POINTS:
-            raise ValueError(f"{k} inputs were given; at most {MAX_POINTS} curves can be told apart. Choose some rows.")
+            raise ValueError(f"{k} rows were given; at most {MAX_POINTS} curves can be told apart. Choose some rows.")
         names = [f"row {i}" for i in range(k)] if names is None else [str(name) for name in names]
         if len(names) != k:
-            raise ValueError(f"names holds {len(names)} entries for {k} inputs; give one for each.")
-        low, high = float(law.levels[0]), float(law.levels[-1])
+            raise ValueError(f"names holds {len(names)} entries for {k} rows; give one for each.")
+        low, high = distribution.levels[[0, -1]]
         levels = np.linspace(max(low, 0.005), min(high, 0.995), grid)  # extreme tails are not drawn
-        values = law.ppf(levels)
+        values = distribution.ppf(levels)
         margin = 0.05 * float(np.ptp(values))
         y = np.linspace(values.min() - margin, values.max() + margin, grid)
-        density = law.pdf(y[None, :])
+        density = distribution.pdf(y[None, :])
         return cls(levels, values, y, density, names, y_name).plot(**drawing)
 
     def plot(self, ax: Any = None, *, kind: str | None = None, look: Any = None) -> Self:
@@ -135,7 +143,7 @@ class ConditionalQuantileDisplay(Display):
         if given and given != (2 if kind == "both" else 1):
             raise ValueError(f"kind={kind!r} was given with {given} axes; both curves need two, one of them needs one.")
         columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, SIZE)
-        title = f"The distribution of {self.y_name} at chosen inputs"
+        title = f"The distribution of {self.y_name} at chosen rows"
         with self._canvas(ax, look, title, size=size, columns=columns) as (axes, look_):
             each = list(np.ravel(np.asarray(axes, dtype=object)))
             styles = look_.series(len(self.names))
