@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, row_blocks
+from infinitask._base.inner_model import forget
 from infinitask._base.validation import (
     LARGEST,
     Constraint,
@@ -69,8 +70,6 @@ class Prepared(NamedTuple):
     weight: HostArray
     learnt: dict[str, Any]
     """Fitted attributes that are known already, such as ``classes_``."""
-    share: HostArray | None = None
-    """Weights of the targets (n, m), see :class:`~infinitask.fitting.Data`; None: all are equal."""
     data: Data | None = None
     """The rows in canonical order, if they were computed already."""
 
@@ -193,8 +192,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
         """X, y and nonnegative weights as arrays; the previous fit, if any, is forgotten."""
         in_memory(X)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        forget(self)
         with naming("X" if y is None else "X and y"):
             if y is None and "y_numeric" not in options:
                 X, y = validate_data(self, X, dtype=np.float64, accept_sparse="csr"), None
@@ -234,9 +232,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         warn : bool
             Whether to warn if a certified optimum is still a poor model.
         """
-        recipe, X, y, weight, _, share, data = prepared
+        recipe, X, y, weight, _, data = prepared
         if data is None:
-            data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
+            data = Data.canonical(X, y, weight, gram=self._is_precomputed())
         if recipe.verbose:
             print(f"{type(self).__name__}: {data.weight.size} rows", file=sys.stderr)
         fit = learn(recipe, data, self._own_memory() if memory is None else memory)

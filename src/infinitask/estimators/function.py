@@ -213,7 +213,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             learnt["delta_"] = recipe.task.loss.delta
         elif isinstance(recipe.task.loss, AtTask) and isinstance(recipe.task.loss.loss, EpsilonInsensitive):
             learnt["epsilon_"] = recipe.task.loss.task
-        return Prepared(recipe, X, design.y, weight, learnt, design.share, data)
+        return Prepared(recipe, X, design.y, weight, learnt, data)
 
     def _resolved(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
         """The recipe with units, and with the choices that follow the curves as numbers."""

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.inner_model import inner_model, takes
+from infinitask._base.inner_model import forget, inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of, weights_of
@@ -92,8 +92,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        forget(self)
         for name in ("func", "inverse_func"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name}={getattr(self, name)!r} was given; it must be a function, such as np.log.")

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.events import CutShort
+from infinitask._base.inner_model import forget
 from infinitask._base.validation import CONSTRAINTS, Constraint, check_parameters, optional
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, _frames
@@ -96,8 +97,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def _begin(self, X: Any, y: Any, sample_weight: Any) -> tuple[Compared, Prepared]:
         """Check parameters and data, and forget an earlier fit: the rows that choose, as given and as prepared."""
         check_parameters(self.get_params(deep=False), self._constraints)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        forget(self)
         source = far_rows(X, y, sample_weight)
         if source is None:
             given = Compared(*(on_host(values) for values in (X, y, sample_weight)))
