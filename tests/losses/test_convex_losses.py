@@ -220,7 +220,7 @@ def test_every_lower_bound_holds_everywhere(row: BoxLoss, kappa: float) -> None:
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_lower_bounds_hold_even_if_the_search_is_cut_short(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    monkeypatch.setattr("infinitask.losses._tangents.MAX_STEPS", steps)
+    monkeypatch.setattr("infinitask.losses._convex.MAX_STEPS", steps)
     points = np.linspace(-3.0, 3.0, 121)
     off = []
     for row in (MQuantile(0.3), Expectile(), EpsilonInsensitive()):

@@ -25,7 +25,7 @@ from infinitask.losses import (
     Row,
     Squared,
 )
-from infinitask.losses._findings import check_units
+from infinitask.losses._checks import check_units
 from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from tests.support.each import each

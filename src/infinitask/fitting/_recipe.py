@@ -20,7 +20,7 @@ from infinitask._base.arrays import HostArray, place, weighted_quantiles
 from infinitask._base.validation import check_parameters
 from infinitask.field import Field
 from infinitask.losses import Loss
-from infinitask.losses._findings import check_units
+from infinitask.losses._checks import check_units
 from infinitask.measures import Measure
 from infinitask.solvers import Solution
 from infinitask.tasks import Task

@@ -1,4 +1,4 @@
-"""Checks of a loss of your own at samples of θ, y and h: its units, its convexity, its slope.
+"""Checks of a loss of your own: of its row of the table, or at samples of θ, y and h of its convexity, slope and units.
 
 A check raises an error if no fit is possible. It returns a :class:`Finding` if a fit is possible, but slow or without a
 certificate.
@@ -7,14 +7,21 @@ certificate.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, host_double, namespace, to_host
-from infinitask.losses._base import Finding, Loss
-from infinitask.losses._row_checks import kinked, named
-from infinitask.losses._tangents import MAX_STEPS
+from infinitask.losses._base import FINEST, BoxLoss, Finding, Loss, Row, as_entry
+
+if TYPE_CHECKING:
+    from infinitask.losses._convex import ConvexLoss
+
+ENDS = ("low", "soft_low"), ("high", "soft_high")
+"""The ends of the interval of slopes, and the softness on the same side."""
+
+MAX_STEPS = 60
+"""The most steps of a search that doubles or narrows an interval, with one evaluation of the loss each."""
 
 CHECKED = 40
 """The number of θ, and of y, at which a loss is tested."""
@@ -32,15 +39,85 @@ NOISE = 1e3
 """Rounding errors, relative to its terms, that a sum may be off by."""
 
 
+# --------------------------------------------------------------------------------------------------------- rows
+def check_row(loss: BoxLoss, theta: Array, y: Array | None) -> Finding | None:
+    """An error unless entries broadcast, the interval contains 0, nothing is negative, and the loss is finite.
+
+    A kink is a finding where the loss calls itself smooth.
+    """
+    name, row = type(loss).__name__, loss.row(theta, y)
+    if not isinstance(row, Row):
+        raise TypeError(f"{name}.row returned {_named(row)}; it must return a Row, such as Row(theta - 1.0, theta).")
+    # without targets a row cannot know n
+    xp, m, n = namespace(theta), theta.shape[0], 1 if y is None else y.shape[0]
+    entries: dict[str, Any] = row._asdict()
+    for entry_name, entry in entries.items():
+        if entry is None:
+            continue
+        if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
+            raise TypeError(
+                f"{name}.row gave a {entry_name} of type {type(entry).__name__}; it must be a number, an array of the "
+                "library of theta, or None."
+            )
+        shape = tuple(getattr(entry, "shape", ()))
+        if any(size not in (1, full) for size, full in zip(shape[::-1], (m, n), strict=False)) or len(shape) > 2:
+            of_sample = "" if y is None else f", ({n}, 1) for one value per sample, or ({n}, {m})"
+            raise ValueError(
+                f"{name}.row gave a {entry_name} of shape {shape} for {m} tasks"
+                f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
+                f"{of_sample}."
+            )
+        sign, values = -1.0 if entry_name == "low" else 1.0, as_entry(entry, theta)
+        if bool(xp.any(xp.isnan(values))):
+            raise ValueError(
+                f"{name}.row gave a {entry_name} that is NaN somewhere; it must be a number at every θ and y. Look for "
+                "a division by 0, or for θ outside the domain of the loss."
+            )
+        if not bool(xp.all(sign * values >= 0.0)):
+            raise ValueError(
+                f"{name}.row gave a {entry_name} that is {'above' if sign < 0 else 'below'} 0 somewhere; the interval "
+                "of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
+            )
+    for end, soft in ENDS:
+        if bool(xp.any((_length(entries[end], theta) == math.inf) & (as_entry(entries[soft], theta) == 0.0))):
+            raise ValueError(
+                f"{name}.row gave no finite {end} and no {soft}; the loss is then infinite wherever y and h differ. "
+                f"Give a finite {end}, or a {soft} above 0."
+            )
+    for end, soft in ENDS if loss.smooth(FINEST) else ():
+        if bool(xp.any((_length(entries[end], theta) > 0.0) & (as_entry(entries[soft], theta) == 0.0))):
+            return _kinked(name, f"its row has a slope without softness ({soft} is 0), which is a kink")
+    return None
+
+
+def _length(end: Any, like: Array) -> Array:
+    """How far an interval of slopes reaches to one side: None is ∞."""
+    return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
+
+
+def _named(value: Any) -> str:
+    """What a method returned instead of an array, in words."""
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _kinked(name: str, found: str) -> Finding:
+    """The finding that a loss has a kink, and says that it has none."""
+    return Finding(
+        f"{name} says that it needs no smoothing, but {found}; a solver that trusts it gets stuck there. Leave out "
+        "`smooth_scale`, or the method `smooth`: the kink is then smoothed at first, and not at the end.",
+        certified=True,
+    )
+
+
 # --------------------------------------------------------------------------------------------- value and slope
-def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None, *, finite: bool = True) -> None:
+def _check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None, *, finite: bool = True) -> None:
     """``found``, returned by a method, must be an array of the shape of h without NaN, and finite at h = 0.
 
     ``finite``: whether the numbers are looked at.
     """
     if not hasattr(found, "shape") and not isinstance(found, (int, float)):
         raise TypeError(
-            f"{method} returned {named(found)}; it must return an array of the shape of h, here {tuple(h.shape)}, and "
+            f"{method} returned {_named(found)}; it must return an array of the shape of h, here {tuple(h.shape)}, and "
             "of the library of h."
         )
     shape = tuple(getattr(found, "shape", ()))
@@ -57,29 +134,32 @@ def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None
     if np.any(wrong):
         k = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         raise ValueError(
-            f"{method} returned {numbers[k]} at {where(theta, y, k)}, h = {at[k]:.4g}; it must be a finite number. "
+            f"{method} returned {numbers[k]} at {_where(theta, y, k)}, h = {at[k]:.4g}; it must be a finite number. "
             "Write the loss so that it does not overflow there, or rescale y."
         )
 
 
-def check_convex(name: str, both: Any, theta: Array, y: Array | None) -> Finding | None:
-    """A finding where a tangent is above the loss; an error where shapes or numbers are wrong, or nothing is best.
+def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
+    """A finding where a tangent is above the loss, or the slope of one that calls itself smooth jumps.
 
-    ``both`` maps (θ, y, h) to value and slope.
+    An error where shapes or numbers are wrong, or nothing is best.
     """
-    theta, y = some(theta, y)
-    at = [as_like(h, theta) for h in points(theta, y)]
+    name = type(loss).__name__
+    theta, y = _some(theta, y)
+    at = [as_like(h, theta) for h in _points(theta, y)]
     with np.errstate(all="ignore"):  # far out a loss may overflow
-        seen = [both(theta, y, h) for h in at]
+        seen = [loss._value_and_slope(theta, y, h) for h in at]
         for method, index in (("value", 0), ("slope", 1)):
             for h, pair in zip(at, seen, strict=True):
-                check_array(f"{name}.{method}", pair[index], h, theta, y)
+                _check_array(f"{name}.{method}", pair[index], h, theta, y)
         P, V, S = (np.stack([host_double(a) for a in part]) for part in (at, *zip(*seen, strict=True)))
-        eps = rounding(theta, *seen[0])
+        eps = _rounding(theta, *seen[0])
         endless = _endless(name, P, V, NOISE * eps, theta)
         # at h = 0 the size of the terms is seen, which may cancel close to y
         size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
-        return _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y) or endless
+        above = _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y)
+    found = above or endless
+    return _slope_jump(loss, theta, y) if found is None and loss.smooth(FINEST) else found
 
 
 def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> Finding | None:
@@ -96,7 +176,7 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) 
         return None
     j = int(np.argmax(concave if np.any(concave) else endless))
     told = (
-        f"{name} falls without end at {where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
+        f"{name} falls without end at {_where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
         f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and "
         "has a smallest value"
     )
@@ -119,7 +199,7 @@ def _tangent_above(
     if excess[a, b, *k] == 0.0:
         return None
     return Finding(
-        f"{name} is not convex in h, or its slope is not its derivative: at {where(theta, y, tuple(k))} the tangent "
+        f"{name} is not convex in h, or its slope is not its derivative: at {_where(theta, y, tuple(k))} the tangent "
         f"at h = {P[a, *k]:.4g} lies above the loss at h = {P[b, *k]:.4g} by {above[a, b, *k]:.2g}. The duality gap is "
         "no certificate for such a loss, and the answer may be far from the best one. Correct the slope, or choose a "
         "convex loss.",
@@ -127,13 +207,12 @@ def _tangent_above(
     )
 
 
-def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding | None:
-    """A finding where the slope jumps, of a loss that calls itself smooth: an interval around a jump is halved."""
-    theta, y = some(theta, y)
-    P = np.sort(np.stack(points(theta, y)), axis=0)
+def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
+    """A finding where the slope jumps: an interval around a jump is halved."""
+    P = np.sort(np.stack(_points(theta, y)), axis=0)
 
     def at(h: HostArray) -> HostArray:
-        return host_double(slope(theta, y, as_like(h, theta)))
+        return host_double(loss.slope(theta, y, as_like(h, theta)))
 
     with np.errstate(all="ignore"):
         S = np.stack([at(h) for h in P])
@@ -141,7 +220,7 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
         k = np.argmax(rises, axis=0)[None]
         low, high = (np.take_along_axis(p, k, axis=0)[0] for p in (P[:-1], P[1:]))
         at_low, at_high = (np.take_along_axis(s, k, axis=0)[0] for s in (S[:-1], S[1:]))
-        first, narrow = at_high - at_low, NOISE * rounding(theta)
+        first, narrow = at_high - at_low, NOISE * _rounding(theta)
         for _ in range(MAX_STEPS):
             middle = 0.5 * (low + high)
             if np.all(high - low <= narrow * (np.abs(middle) + np.max(high - low))):
@@ -156,8 +235,8 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
     if not np.any(jumps):
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
-    found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {where(theta, y, pair)}"
-    return kinked(name, f"{found}, h = {high[pair]:.4g}")
+    found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {_where(theta, y, pair)}"
+    return _kinked(type(loss).__name__, f"{found}, h = {high[pair]:.4g}")
 
 
 # --------------------------------------------------------------------------------------------------------- units
@@ -183,36 +262,36 @@ def check_units(
         return
     if isinstance(degree, bool) or not isinstance(degree, (int, float)) or not math.isfinite(degree):
         raise ValueError(f"{name} has degree = {degree!r}; it must be a number p, or None where there is none.")
-    theta, chosen = some(theta, y)
+    theta, chosen = _some(theta, y)
     assert chosen is not None
     y, p = chosen, float(degree)
-    at = np.stack(points(theta, y))
+    at = np.stack(_points(theta, y))
     with np.errstate(all="ignore"):
         like = theta if like is None else like
         plain = _values(loss, theta, y, at, like)
         size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
-        eps = rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
+        eps = _rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
         near = max(1e-6, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
             shifted = _values(loss, theta, y - centre, at - centre, like)
             k = _worst(plain, shifted, near, size)
             if k is not None:
                 raise ValueError(
-                    f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = "
+                    f"{name} has a degree, but it does not depend on y − h alone: at {_where(theta, y, k[1:])}, h = "
                     f"{at[k]:.4g} it is {plain[k]:.4g}, and {shifted[k]:.4g} where y and h are both less by "
                     f"{centre:.4g}. Set degree = None; y is then taken as it is."
                 )
         for a in (spread, 2.0 * spread):
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
-                raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")
+                raise TypeError(f"{name}.in_units returned {_named(inside)}; it must return a loss, such as {name}(…).")
             scaled = _values(inside, theta, y / a, at / a, like)
             k = _worst(plain, a**p * scaled, near, size)
             if k is not None:
                 counted = np.isfinite(plain) & np.isfinite(scaled) & (plain > near * size) & (scaled > 0.0)
                 raise ValueError(
                     f"{name} has degree = {degree:g}, but in units of {a:.4g} it is not {a:.4g}^{degree:g} times "
-                    f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h "
+                    f"smaller: at {_where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h "
                     f"divided by {a:.4g} it is {scaled[k]:.4g}, which stands for {a**p * scaled[k]:.4g}. "
                     f"{_degree_advice(loss, plain[counted] / scaled[counted], a)}"
                 )
@@ -222,7 +301,7 @@ def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Arr
     tasks, targets = as_like(theta, like), as_like(y, like)
     found = [loss.value(tasks, targets, as_like(h, like)) for h in at]
     for value in found:
-        check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
+        _check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
     return np.stack([host_double(value) for value in found])
 
 
@@ -250,7 +329,7 @@ def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- samples
-def where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
+def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
     """The pair k in words."""
     i, j = int(k[0]), int(k[1])
     task = ", ".join(f"{t:.4g}" for t in np.atleast_1d(to_host(theta)[j]))
@@ -258,7 +337,7 @@ def where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
     return f"θ = {task}" + ("" if y is None else f", y = {to_host(y)[i, min(j, y.shape[1] - 1)]:.4g}")
 
 
-def some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
+def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
     """Some θ and some y, always the same ones, with the smallest and the largest.
 
     Their numbers differ, so that a result of the wrong shape is noticed.
@@ -284,7 +363,7 @@ def _chosen(values: HostArray, rng: np.random.Generator) -> HostArray:
     return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:CHECKED]]))
 
 
-def points(theta: Array, y: Array | None) -> list[HostArray]:
+def _points(theta: Array, y: Array | None) -> list[HostArray]:
     """Values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
     m = theta.shape[0]
     rng = np.random.default_rng(1)
@@ -301,7 +380,7 @@ def points(theta: Array, y: Array | None) -> list[HostArray]:
     return found + [scattered(size) for size in CHECKED_VALUES]
 
 
-def rounding(*arrays: Array) -> float:
+def _rounding(*arrays: Array) -> float:
     """The largest rounding error of the types of some arrays: a loss may be computed in single precision."""
     floats = [array for array in arrays if namespace(array).isdtype(array.dtype, "real floating")]
     return max((float(namespace(array).finfo(array.dtype).eps) for array in floats), default=0.0)
