@@ -17,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, InfiniteTaskEstimator
 from infinitask.bounds import bound_of, cost_sensitive_bound, propose_nodes, quantile_bound
-from infinitask.bounds._discrepancy import sequence_discrepancy, star_discrepancy
-from infinitask.bounds._formula import Bound
+from infinitask.bounds._formula import Bound, sequence_discrepancy, star_discrepancy
 from infinitask.datasets import make_sine
 from infinitask.losses import CostSensitiveHinge, Loss, Pinball
 from infinitask.measures import Beta, ClenshawCurtis, Discrete, GaussLegendre, Halton, MonteCarlo, Sobol, Uniform

@@ -48,9 +48,9 @@ likewise; the non-crossing penalty is, like the loss, a convex and Lipschitz fun
 algorithm stays stable with the β above. Constraints that hold at the training inputs without exception do not fit in.
 """
 
-from infinitask.bounds._discrepancy import propose_nodes
 from infinitask.bounds._fitted import bound_of
 from infinitask.bounds._formula import cost_sensitive_bound as cost_sensitive_bound
+from infinitask.bounds._formula import propose_nodes
 from infinitask.bounds._formula import quantile_bound as quantile_bound
 
 __all__ = ["bound_of", "propose_nodes"]

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import finite, fraction, number
-from infinitask.bounds._discrepancy import star_discrepancy
-from infinitask.bounds._formula import Bound, assemble
+from infinitask.bounds._formula import Bound, assemble, star_discrepancy
 from infinitask.features import FourierMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import Loss

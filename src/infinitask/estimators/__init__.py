@@ -1,4 +1,7 @@
-"""The estimators, with scikit-learn's interface: one file for each public class; the finite ones share one."""
+"""The estimators, with scikit-learn's interface: one file for each public class; the finite ones share one.
+
+Functions that fit an estimator several times are in ``refits.py``.
+"""
 
 from .censored import InfiniteCensoredQuantileRegressor
 from .classifier import InfiniteCostSensitiveClassifier
@@ -13,9 +16,8 @@ from .finite import (
 from .function import InfiniteFunctionRegressor
 from .kernel_ridge import InfiniteKernelRidge
 from .one_class import InfiniteOneClassSVM
-from .out_of_fold import out_of_fold_scores
-from .path import fit_path
 from .quantile import InfiniteQuantileRegressor
+from .refits import fit_path, out_of_fold_scores
 from .svr import InfiniteSVR
 from .task_estimator import InfiniteTaskEstimator
 

@@ -19,7 +19,7 @@ from infinitask.calibration._folds import Splits, splits_of
 from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_memory
-from infinitask.estimators.path import _check_has_path, fit_path
+from infinitask.estimators.refits import _check_has_path, fit_path
 from infinitask.kernels import takes_gamma
 
 
