@@ -136,7 +136,7 @@ class Loss(BaseEstimator, ABC):
         return None
 
     few: bool = False
-    """Whether few of the pairs have a target, so that little is computed at the others."""
+    """Whether few of the pairs have a target."""
 
     def values_of(self, targets: Array) -> Array:
         """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask.losses._base import BoxLoss, Finding, Loss, Pointwise, Row
+from infinitask.losses._base import BoxLoss, Finding, Loss, Row
 
 FEW = 0.2
-"""If fewer than this fraction of the pairs have a target, only these are computed."""
+"""If fewer than this fraction of the pairs have a target, splitting, which visits all of them, is slower."""
 
 
 class Observed(BoxLoss):
@@ -31,7 +31,7 @@ class Observed(BoxLoss):
     usual : float, positive
         A typical v: smoothing is relative to it.
     few : bool
-        Whether few of the pairs have a target: then nothing is computed at the others.
+        Whether few of the pairs have a target, see :data:`FEW`.
 
     Examples
     --------
@@ -105,47 +105,9 @@ class Observed(BoxLoss):
 
         return Row(end(row.low, -1.0), end(row.high, 1.0), row.dead_zone, soft(row.soft_low), soft(row.soft_high))
 
-    def pointwise(
-        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
-    ) -> Pointwise:
-        """See :meth:`Loss.pointwise`."""
-        if not self.few or y is None or theta.ndim > 1:
-            return super().pointwise(theta, y, h, kappa, centre)
-        seen = y[..., 1] > 0.0
-        point = super().pointwise(*self._at(seen, theta, y, h, kappa, centre))
-        value, lower, dual = (self._back(seen, part, h) for part in point)
-        return Pointwise(lower if point.value is point.lower else value, lower, dual)
-
-    def curvature(
-        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
-    ) -> Array:
-        """See :meth:`Loss.curvature`."""
-        if not self.few or y is None or theta.ndim > 1:
-            return super().curvature(theta, y, h, kappa, centre)
-        seen = y[..., 1] > 0.0
-        return self._back(seen, super().curvature(*self._at(seen, theta, y, h, kappa, centre)), h)
-
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
         return self._dual(self.row(theta, y), None if y is None else y[..., 0], u)
-
-    @staticmethod
-    def _at(
-        seen: Array, theta: Array, y: Array, h: Array, kappa: Any, centre: Array | None
-    ) -> tuple[Array, Array, Array, Any, Array | None]:
-        """The pairs that have a target, as one row: each of them is a node of its own."""
-        xp, shape = namespace(h), seen.shape
-        kappa = xp.broadcast_to(kappa, shape)[seen] if getattr(kappa, "ndim", 0) else kappa
-        pairs = xp.stack([y[..., 0][seen], y[..., 1][seen]], axis=-1)
-        centre = None if centre is None else centre[seen][None, :]
-        return xp.broadcast_to(theta, shape)[seen], pairs[None, ...], h[seen][None, :], kappa, centre
-
-    @staticmethod
-    def _back(seen: Array, values: Array, like: Array) -> Array:
-        """Numbers at these pairs (1, N) in their places (n, m), 0 elsewhere."""
-        found = namespace(like).zeros_like(like)
-        found[seen] = values[0, :]
-        return found
 
 
 class AtTask(BoxLoss):
