@@ -317,12 +317,13 @@ class Statistic(NamedTuple):
     """A number of each pair of rows.
 
     ``values(X, Z, γ)`` is γ·s(x_i, z_j), (n, p). ``slopes(X, Z, W, pairs)`` is Σ_j W_sij pairs_ij ∂s(x_i, z_j)/∂x_i,
-    (s, n, d). ``own(X, γ)`` is γ·s(x_i, x_i), (n,).
+    (s, n, d). ``own(X, γ)`` is γ·s(x_i, x_i), (n,). ``median(X)`` is the γ of the rule "median" for the rows of X.
     """
 
     values: Callable[[Array, Array, float], Array]
     slopes: Callable[[Array, Array, Array, Array], Array]
     own: Callable[[Array, float], Array]
+    median: Callable[[Array], float]
 
 
 def radial_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
@@ -374,8 +375,8 @@ def _squared_norms(X: Array, gamma: float) -> Array:
 
 
 STATISTICS = {
-    "squared": Statistic(squared_distances, radial_slopes, _no_distance),
-    "l1": Statistic(l1_distances, partial(_column_slopes, slope=_sign), _no_distance),
-    "chi2": Statistic(chi2_distances, partial(_column_slopes, slope=_chi2_slope), _no_distance),
-    "product": Statistic(products, product_slopes, _squared_norms),
+    "squared": Statistic(squared_distances, radial_slopes, _no_distance, euclidean_gamma),
+    "l1": Statistic(l1_distances, partial(_column_slopes, slope=_sign), _no_distance, l1_gamma),
+    "chi2": Statistic(chi2_distances, partial(_column_slopes, slope=_chi2_slope), _no_distance, chi2_gamma),
+    "product": Statistic(products, product_slopes, _squared_norms, norm_gamma),
 }

@@ -1,31 +1,22 @@
-"""Input kernels k_X with names: each is a function of a distance or a product, its ``profile``; and scaled features."""
+"""Input kernels k_X: those with names, and those that the caller computes, by a function or as a matrix.
+
+A kernel with a name is a function of a distance or a product, its ``profile``.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from infinitask._base.arrays import Array, HostArray, as_like
-from infinitask._base.validation import numbers, polynomial_parameters
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, row_blocks
+from infinitask._base.validation import polynomial_parameters
 
 from ._base import Formula, InputKernel, Names, Profile
-from ._distances import (
-    chi2_gamma,
-    euclidean_gamma,
-    gamma_by_rule,
-    l1_gamma,
-    matrices,
-    matrix,
-    norm_gamma,
-    positive_gamma,
-    variance_gamma,
-)
+from ._distances import FEW_ROWS, STATISTICS, gamma_by_rule, matrices, matrix, positive_gamma, variance_gamma
 
 
 class _GammaKernel:
@@ -36,18 +27,14 @@ class _GammaKernel:
 
     def resolve(self, X: Array) -> Self:
         """A copy whose ``gamma`` is a number."""
-        rules = {"median": self._median, "scale": variance_gamma}
+        of = self.profile().of  # type: ignore[attr-defined]
+        rules = {"median": STATISTICS[of].median, "scale": variance_gamma}
         gamma = gamma_by_rule(type(self).__name__, self.gamma, rules, X)
         return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
 
     @property
     def _gamma(self) -> float:
         return positive_gamma(type(self).__name__, self.gamma)
-
-    @staticmethod
-    @abstractmethod
-    def _median(X: Array) -> float:
-        """The ``gamma`` of the rule "median"."""
 
 
 class RBF(_GammaKernel, InputKernel):
@@ -67,7 +54,6 @@ class RBF(_GammaKernel, InputKernel):
 
     names: ClassVar[Names] = {"rbf": {}}
     stationary = True
-    _median = staticmethod(euclidean_gamma)
 
     def profile(self) -> Profile:
         """exp(−u) with u = γ‖x − z‖²."""
@@ -101,7 +87,6 @@ class Matern(_GammaKernel, InputKernel):
 
     names: ClassVar[Names] = {"matern12": {"nu": 0.5}, "matern32": {"nu": 1.5}, "matern52": {"nu": 2.5}}
     stationary = True
-    _median = staticmethod(euclidean_gamma)
 
     def __init__(self, nu: float = 1.5, gamma: float | str = "median") -> None:
         self.nu = nu
@@ -142,7 +127,6 @@ class Laplacian(_GammaKernel, InputKernel):
 
     names: ClassVar[Names] = {"laplacian": {}}
     stationary = True
-    _median = staticmethod(l1_gamma)
 
     def profile(self) -> Profile:
         """exp(−u) with u = γ‖x − z‖₁."""
@@ -169,7 +153,6 @@ class Chi2(_GammaKernel, InputKernel):
     """
 
     names: ClassVar[Names] = {"chi2": {}}
-    _median = staticmethod(chi2_gamma)
 
     def profile(self) -> Profile:
         """exp(−u) with u = γ times the χ² distance."""
@@ -213,7 +196,6 @@ class Polynomial(_GammaKernel, InputKernel):
     """
 
     names: ClassVar[Names] = {"poly": {}, "polynomial": {}}
-    _median = staticmethod(norm_gamma)
 
     def __init__(self, degree: int = 3, gamma: float | str = 1.0, coef0: float = 1.0) -> None:
         self.degree = degree
@@ -226,100 +208,77 @@ class Polynomial(_GammaKernel, InputKernel):
         return Profile("product", self.gamma, offset=coef0, power=degree)
 
 
-class _Around:
-    """A kernel that changes the features of another one, k₀."""
+class CallableKernel(InputKernel):
+    """Wraps a function of two matrices that returns their Gram matrix.
 
-    kernel: InputKernel
-
-    def _inner(self) -> InputKernel:
-        if not isinstance(self.kernel, InputKernel) or self.kernel.precomputed:
-            raise TypeError(
-                f"{type(self).__name__} was given kernel={self.kernel!r}; it must be an input kernel that is computed, "
-                "such as RBF()."
-            )
-        return self.kernel
-
-
-class _Changing(_Around):
-    """k(x, z) = k₀(g(x), g(z))."""
-
-    @abstractmethod
-    def _changed(self, X: Array) -> Array:
-        """g(x) for the rows of a matrix."""
-
-    @abstractmethod
-    def _pulled_back(self, slopes: Array, X: Array) -> Array:
-        """Gradients in x, (s, n, d), from those in g(x)."""
-
-    @property
-    def stationary(self) -> bool:
-        """Whether k₀ is stationary, where g is linear."""
-        return self._inner().stationary
-
-    def resolve(self, X: Array) -> Self:
-        """A copy with k₀ resolved on g(x)."""
-        resolved = copy(self)
-        resolved.kernel = self._inner().resolve(self._changed(matrix(X)))
-        return resolved
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return self._inner()(self._changed(X), self._changed(Z))
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self._changed(matrix(X)))
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        return self._pulled_back(self._inner()._slopes(self._changed(X), self._changed(Z), W), X)
-
-
-class Scaled(_Changing, InputKernel):
-    """Gives each feature its own length scale, 1/s_j times that of k₀.
-
-    k(x, z) = k₀(x∘s, z∘s).
+    k(X, Z) = function(X, Z).
 
     Parameters
     ----------
-    kernel : InputKernel
-        k₀. A data dependent ``gamma`` is found from x∘s.
-    scales : sequence of float
-        s_j ≥ 0, one for each feature; a feature with s_j = 0 is ignored.
+    function : callable
+        ``function(X, Z)`` maps (n, d) and (p, d) to the Gram matrix (n, p) of a positive semi-definite kernel.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from infinitask.kernels import RBF
-    >>> Scaled(RBF(gamma=1.0), (1.0, 0.0))(np.array([[1.0, 5.0]]), np.array([[1.0, -7.0]]))
-    array([[1.]])
+    >>> CallableKernel(lambda X, Z: X @ Z.T)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
     """
 
-    def __init__(self, kernel: InputKernel, scales: Sequence[float]) -> None:
-        self.kernel = kernel
-        self.scales = scales
+    def __init__(self, function: Callable[[Array, Array], Array]) -> None:
+        self.function = function
 
     def formula(self) -> Formula:
-        """k₀ of scaled features."""
-        return "scaled", {"scales": numbers("Scaled: scales", self.scales)}, (self._inner(),)
+        """A function of Python."""
+        return "python", {}, ()
 
-    def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies of k₀, each feature's multiplied by its s_j."""
-        return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
-
-    def _changed(self, X: Array) -> Array:
-        return X * as_like(self._numbers(int(X.shape[1])), X)
-
-    def _pulled_back(self, slopes: Array, X: Array) -> Array:
-        return slopes * as_like(self._numbers(int(X.shape[1])), X)
-
-    def _numbers(self, d: int) -> HostArray:
-        scales = numbers("Scaled: scales", self.scales)
-        if scales.shape != (d,) or not np.all(np.isfinite(scales)) or np.any(scales < 0.0):
+    def __call__(self, X: Array, Z: Array) -> Array:
+        X, Z = matrices(X, Z)
+        if not callable(self.function):
+            raise TypeError(f"CallableKernel: function={self.function!r} was given; it must be a function of (X, Z).")
+        gram = as_like(self.function(X, Z), X)
+        if tuple(gram.shape) != (X.shape[0], Z.shape[0]):
             raise ValueError(
-                f"Scaled was given scales={self.scales!r} for data with {d} columns; it must hold "
-                f"{d} finite numbers ≥ 0."
+                f"The function of the kernel returned shape {tuple(gram.shape)} for X {tuple(X.shape)} and Z "
+                f"{tuple(Z.shape)}; expected {(X.shape[0], Z.shape[0])}. It takes two matrices, not two rows."
             )
-        return scales
+        return gram
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,), from small square blocks: the function can only make whole Gram matrices."""
+        X = matrix(X)
+        xp, blocks = namespace(X), row_blocks(X.shape[0], 1, FEW_ROWS) or [slice(0, 0)]
+        return xp.concat([xp.linalg.diagonal(self(X[rows, :], X[rows, :])) for rows in blocks])
+
+
+class Precomputed(InputKernel):
+    """Stands for a Gram matrix that the caller has computed.
+
+    X holds the rows k(x, x_1), …, k(x, x_n) for the n training points. The attribute ``precomputed`` tells the builders
+    of features to take columns of X instead of calling the kernel.
+
+    Examples
+    --------
+    >>> Precomputed().precomputed
+    True
+    """
+
+    precomputed: ClassVar[bool] = True
+    names: ClassVar[Names] = {"precomputed": {}}
+
+    def formula(self) -> Formula:
+        """A matrix that the caller computes."""
+        return "precomputed", {}, ()
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        raise TypeError(
+            "A precomputed kernel cannot be evaluated: X holds rows of its Gram matrix. Take their columns, or use "
+            "a kernel of inputs, for example 'rbf', where kernel values at new points are needed."
+        )
+
+    def diag(self, X: Array) -> Array:
+        """An error: the place of a row in the Gram matrix is not known here."""
+        return self(X, X)
 
 
 def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
@@ -352,8 +311,6 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
         return named
     # A class, or some other estimator, is callable too, but not a function of two matrices.
     if callable(spec) and not isinstance(spec, type | BaseEstimator | str):
-        from ._own import CallableKernel  # that module is imported later, so that errors name "rbf" first
-
         return CallableKernel(spec)
     raise ValueError(
         f"kernel={spec!r} is not an input kernel; expected one of {', '.join(map(repr, InputKernel._named))}, "
