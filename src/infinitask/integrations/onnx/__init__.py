@@ -5,8 +5,7 @@ a shift of decisions, calibrated levels or curves put in order, is in the graph 
 
 * :mod:`~infinitask.integrations.onnx._graph` has tensors that are added and multiplied as arrays are;
 * :mod:`~infinitask.integrations.onnx._kernels` writes a kernel from its description, and φ, ψ and the bias;
-* :mod:`~infinitask.integrations.onnx._answers` says what a model predicts;
-* :mod:`~infinitask.integrations.onnx._steps` has the steps of pipelines, and targets on another scale;
+* :mod:`~infinitask.integrations.onnx._answers` says what a model predicts, with the steps of its pipeline;
 * :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.
 """
 

@@ -1,4 +1,7 @@
-"""What a model predicts at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
+"""What a model predicts at (X, θ), as a graph: h, and all that the model does to it before a user sees it.
+
+Around the model may stand steps of scikit-learn, which rows pass first, and the inverse of a transformed target.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,23 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import LARGEST, SUPPORT_SLACK
 from infinitask.calibration._levels import Levels, _quartile_levels
+from infinitask.estimators import CrossConformal
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.features import KernelMap
 from infinitask.features._maps import FourierMap
 from infinitask.field import Field
-from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
+from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear, total
 from infinitask.integrations.onnx._kernels import bias, features, same_task, task_features
 from infinitask.kernels._task import SAME_TASK
+from infinitask.pipelines import TransformedTarget
+from infinitask.pipelines._target import ROUNDING
 
 
 @final
@@ -48,17 +57,58 @@ class Bare:
         )
 
 
-class Question(NamedTuple):
-    """The method of a model that a graph stands for, and what its tasks are called there."""
+class Opened(NamedTuple):
+    """A model behind some steps.
 
+    Parameters
+    ----------
+    steps : list of transformers
+        What rows pass first.
+    core : estimator or Bare
+    inside : list of Opened
+        The models that the core asks: one for each fold, or that of a transformed target.
+    method, tasks : str
+        The method of the core that the graph stands for, and what its tasks are called there.
+    """
+
+    steps: list[Any]
+    core: Any
+    inside: list[Opened]
     method: str
     tasks: str
 
+    @classmethod
+    def of(cls, model: Any) -> Opened:
+        """Open a pipeline, a search, a model that tunes itself, or a field."""
+        if isinstance(model, Field):
+            return cls([], Bare.of(model), [], "field_", "theta")
+        steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+        asked = core.estimators_ if isinstance(core, CrossConformal) else []
+        asked = [core.estimator_] if isinstance(core, TransformedTarget) else asked
+        method, tasks = ("predict", "quantiles") if asked else _question(core)
+        return cls([step for _, step in steps], core, [cls.of(one) for one in asked], method, tasks)
 
-def question(model: Any) -> Question:
+    @property
+    def innermost(self) -> Any:
+        """A model that knows its tasks."""
+        return self.inside[0].innermost if self.inside else self.core
+
+    @property
+    def columns(self) -> int:
+        """How many columns X has."""
+        if self.inside and not self.steps:
+            return self.inside[0].columns
+        return int([*self.steps, self.core][0].n_features_in_)
+
+    @property
+    def knows_nodes_only(self) -> bool:
+        """Whether it answers at the tasks of its fit alone."""
+        field = self.innermost.field_
+        return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")
+
+
+def _question(model: Any) -> tuple[str, str]:
     """What is asked of a model: decisions of classifiers and of level sets, predictions of others."""
-    if isinstance(model, Bare):
-        return Question("field_", "theta")
     if not isinstance(model, BaseInfiniteTask):
         hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
         raise TypeError(
@@ -73,16 +123,34 @@ def question(model: Any) -> Question:
             "Export one model of two classes after the other."
         )
     method = "decision_function" if isinstance(model, (ClassifierMixin, OutlierMixin)) else "predict"
-    return Question(method, list(signature(getattr(model, method)).parameters)[1])
+    return method, list(signature(getattr(model, method)).parameters)[1]
 
 
-def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+def predictions(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
+    """The predictions, with the steps of a pipeline before them."""
+    core, given = opened.core, X
+    for step in opened.steps:
+        X = changed(step, X)
+    if isinstance(core, TransformedTarget):
+        values = in_units(core, predictions(opened.inside[0], X, theta if core.increasing_ else 1.0 - theta))
+    elif opened.inside:
+        values = total([predictions(one, X, theta) for one in opened.inside]) * (1.0 / len(opened.inside))
+    else:
+        values = _answer(opened, X, theta)
+    if not opened.steps:
+        return values
+    # a step that clips would make a number of what Python refuses
+    infinite = given.graph("IsInf", given).where(np.nan, 0.0)
+    return values + infinite.sum(axis=1, keepdims=True)
+
+
+def _answer(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
     """(n, q) for checked features X (n, d) and tasks (q, d_Θ); NaN where Python refuses a row or a task."""
-    asked = question(model)
+    model = opened.core
     X = (X.abs() <= LARGEST).where(X, np.nan)
     if hasattr(model, "training_rows_"):
         X = X.take(model.training_rows_, axis=1)
-    theta = _allowed(model, theta, asked)
+    theta = _allowed(opened, theta)
     if isinstance(model, OutlierMixin):
         values = _level_sets(model, X, theta)
     else:
@@ -91,13 +159,14 @@ def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     return values + ((X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0))
 
 
-def _allowed(model: Any, theta: Tensor, asked: Question) -> Tensor:
+def _allowed(opened: Opened, theta: Tensor) -> Tensor:
     """The tasks, with NaN for those that Python refuses; where few are known, these to the last bit."""
+    model = opened.core
     low, high = (np.asarray(end, dtype=float)[None, :] for end in model._support)
     bounds = np.abs(np.concatenate([low, high]))
     slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0, keepdims=True)
     inside = (theta >= low - slack) & (theta <= high + slack)
-    if asked.tasks in ("quantiles", "expectiles"):  # the ends of their domain are none
+    if opened.tasks in ("quantiles", "expectiles"):  # the ends of their domain are none
         (first,), (last,) = model.recipe_.task.loss.box(1)
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
@@ -198,3 +267,99 @@ def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
     change = fraction.at_least(0.0).at_most(1.0) @ np.diff(levels)[:, None] + float(levels[0])
     negative = curves.take(np.array([0]), axis=1) < 0.0
     return negative.where(float(np.nextafter(low, -np.inf)), change.at_least(low).at_most(high))
+
+
+def changed(step: Any, X: Tensor) -> Tensor:
+    """What a step makes of the features (n, d)."""
+    write = None if getattr(step, "func", None) is not None else _STEPS.get(type(step))
+    if write is None:
+        raise TypeError(
+            f"The pipeline has the step {type(step).__name__}, which has no ONNX graph here; "
+            f"{', '.join(cls.__name__ for cls in _STEPS)} have. Export the last step alone, to_onnx(model[-1]), and "
+            "give the graph what model[:-1].transform(X) makes."
+        )
+    return write(step, X)
+
+
+def undone(step: Any, X: HostArray) -> HostArray:
+    """Inputs that a step makes these of, but for what it has lost."""
+    if not isinstance(step, SimpleImputer):
+        return np.asarray(step.inverse_transform(X))
+    before = np.tile(np.nan_to_num(np.asarray(step.statistics_, dtype=float)), (X.shape[0], 1))
+    kept = _kept(step)
+    before[:, kept] = X[:, : kept.size]
+    return before
+
+
+def _kept(step: SimpleImputer) -> HostArray:
+    """Columns that the fit has seen a number in."""
+    return np.flatnonzero(~np.isnan(np.asarray(step.statistics_, dtype=float)))
+
+
+def _moved(X: Tensor, middle: HostArray | None, scale: HostArray | None) -> Tensor:
+    X = X if middle is None else X - middle[None, :]
+    return X if scale is None else X / scale[None, :]
+
+
+def _min_max(step: MinMaxScaler, X: Tensor) -> Tensor:
+    X = X * step.scale_[None, :] + step.min_[None, :]
+    if not step.clip:
+        return X
+    low, high = (float(end) for end in step.feature_range)
+    return X.graph("IsNaN", X).where(X, X.at_least(low).at_most(high))
+
+
+def _imputed(step: SimpleImputer, X: Tensor) -> Tensor:
+    statistics = np.asarray(step.statistics_)
+    if statistics.dtype.kind not in "fiu" or not isinstance(step.missing_values, (int, float)):
+        raise TypeError("The pipeline has a SimpleImputer of texts; an ONNX graph takes numbers. Export the last step.")
+    missing = X.graph("IsNaN", X) if np.isnan(step.missing_values) else X.graph("Equal", X, float(step.missing_values))
+    filled = missing.where(statistics.astype(float)[None, :], X).take(_kept(step), axis=1)
+    if step.indicator_ is None:
+        return filled
+    marked = missing.take(np.asarray(step.indicator_.features_, dtype=np.int64), axis=1).real()
+    return X.graph.joined([filled, marked], axis=1)
+
+
+_STEPS: dict[type[Any], Callable[[Any, Tensor], Tensor]] = {
+    StandardScaler: lambda step, X: _moved(X, step.mean_ if step.with_mean else None, step.scale_),
+    RobustScaler: lambda step, X: _moved(X, step.center_, step.scale_),
+    MaxAbsScaler: lambda step, X: _moved(X, None, step.scale_),
+    MinMaxScaler: _min_max,
+    SimpleImputer: _imputed,
+    FunctionTransformer: lambda step, X: X,
+}
+
+
+# ------------------------------------------------------------------------------------------- targets on another scale
+_INVERSES: dict[Any, Callable[[Tensor], Tensor]] = {
+    np.exp: lambda z: z.exp(),
+    np.expm1: lambda z: z.exp() - 1.0,
+    np.exp2: lambda z: (z * float(np.log(2.0))).exp(),
+    np.sinh: lambda z: (z.exp() - (-z).exp()) * 0.5,
+    np.square: lambda z: z * z,
+    np.sqrt: lambda z: z.sqrt(),
+    np.log: lambda z: z.graph("Log", z),
+    np.log1p: lambda z: z.graph("Log", z + 1.0),
+    np.negative: lambda z: -z,
+    np.reciprocal: lambda z: z.graph("Reciprocal", z),
+}
+
+
+def in_units(model: TransformedTarget, z: Tensor) -> Tensor:
+    """g⁻¹ of predictions of g(y); NaN where it is not the inverse of a monotone function, which Python refuses."""
+    write = _INVERSES.get(model.inverse_func)
+    if write is None:
+        names = ", ".join(f"np.{function.__name__}" for function in _INVERSES)
+        raise TypeError(
+            f"TransformedTarget has inverse_func={model.inverse_func!r}, which has no ONNX graph here; {names} have. "
+            "Export the model inside, to_onnx(model.estimator_), and apply the function to what the graph answers."
+        )
+    sign, (low, high) = 1.0 if model.increasing_ else -1.0, model._range
+    ends = sign * model._inverse(np.array([low, high]))
+    slack = ROUNDING * float(np.max(np.abs(ends)))
+    u = write(z) * sign
+    below, above = z < low, z.graph.constant(high) < z
+    least = above.where(ends[1] - slack, below.where(-np.inf, ends[0] - slack))
+    most = below.where(ends[0] + slack, above.where(np.inf, ends[1] + slack))
+    return ((u >= least) & (u <= most)).where(u * sign, np.nan)

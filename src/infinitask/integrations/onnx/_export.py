@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import helper
@@ -15,14 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.extras import needed
-from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import choice, flag
 from infinitask.estimators import CrossConformal
 from infinitask.field import Field
-from infinitask.integrations.onnx._answers import Bare, Question, answer, question
-from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor, total
-from infinitask.integrations.onnx._steps import changed, in_units, undone
-from infinitask.pipelines import TransformedTarget
+from infinitask.integrations.onnx._answers import Bare, Opened, predictions, undone
+from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
 
 LARGEST_DIFFERENCE = 1e-6
 """From Python, relative to the largest prediction: more is an error of the export."""
@@ -85,7 +82,6 @@ def to_onnx(
     if not isinstance(model, Field):
         check_is_fitted(model)
     place, opened = _place(path), Opened.of(model)
-    asked = Question("predict", "quantiles") if opened.inside else question(opened.core)
     if isinstance(opened.core, CrossConformal) or hasattr(opened.innermost, "calibration_"):
         warnings.warn(
             "The graph answers predict(X, quantiles); conformal intervals are not in it. Ask Python for these.",
@@ -94,7 +90,7 @@ def to_onnx(
         )
     graph, coordinates = Graph(double=dtype == "float64"), int(opened.innermost._support[0].size)
     X, theta = (Tensor(graph, name).real() for name in ("X", "theta"))
-    h = _predictions(opened, X, theta if coordinates > 1 else theta.with_axis(1))
+    h = predictions(opened, X, theta if coordinates > 1 else theta.with_axis(1))
     graph.nodes.append(helper.make_node("Identity", [h.cast(dtype).name], ["h"], name="h"))
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shapes = {"X": ["n", opened.columns], "theta": ["q", coordinates] if coordinates > 1 else ["q"], "h": ["n", "q"]}
@@ -104,10 +100,10 @@ def to_onnx(
     written = helper.make_model(
         body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="infinitask"
     )
-    _describe(written, opened, asked, getattr(model, "feature_names_in_", None))
+    _describe(written, opened, getattr(model, "feature_names_in_", None))
     check_model(written, full_check=True)
     if check:
-        _compare(written, opened, asked, dtype)
+        _compare(written, opened, dtype)
     if place is not None:
         place.write_bytes(written.SerializeToString())
     return written
@@ -125,78 +121,14 @@ def _place(path: Any) -> Path | None:
     return place
 
 
-class Opened(NamedTuple):
-    """A model behind some steps.
-
-    Parameters
-    ----------
-    steps : list of transformers
-        What rows pass first.
-    core : estimator or Bare
-    inside : list of Opened
-        The models that the core asks: one for each fold, or that of a transformed target.
-    """
-
-    steps: list[Any]
-    core: Any
-    inside: list[Opened]
-
-    @classmethod
-    def of(cls, model: Any) -> Opened:
-        """Open a pipeline, a search, a model that tunes itself, or a field."""
-        if isinstance(model, Field):
-            return cls([], Bare.of(model), [])
-        steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
-        asked = core.estimators_ if isinstance(core, CrossConformal) else []
-        asked = [core.estimator_] if isinstance(core, TransformedTarget) else asked
-        return cls([step for _, step in steps], core, [cls.of(one) for one in asked])
-
-    @property
-    def innermost(self) -> Any:
-        """A model that knows its tasks."""
-        return self.inside[0].innermost if self.inside else self.core
-
-    @property
-    def columns(self) -> int:
-        """How many columns X has."""
-        if self.inside and not self.steps:
-            return self.inside[0].columns
-        return int([*self.steps, self.core][0].n_features_in_)
-
-    @property
-    def knows_nodes_only(self) -> bool:
-        """Whether it answers at the tasks of its fit alone."""
-        field = self.innermost.field_
-        return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")
-
-
-# ------------------------------------------------------------------------------------------------------- the graph
-def _predictions(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
-    """The predictions, with the steps of a pipeline before them."""
-    core, given = opened.core, X
-    for step in opened.steps:
-        X = changed(step, X)
-    if isinstance(core, TransformedTarget):
-        values = in_units(core, _predictions(opened.inside[0], X, theta if core.increasing_ else 1.0 - theta))
-    elif opened.inside:
-        values = total([_predictions(one, X, theta) for one in opened.inside]) * (1.0 / len(opened.inside))
-    else:
-        values = answer(core, X, theta)
-    if not opened.steps:
-        return values
-    # a step that clips would make a number of what Python refuses
-    infinite = given.graph("IsInf", given).where(np.nan, 0.0)
-    return values + infinite.sum(axis=1, keepdims=True)
-
-
-def _describe(written: Any, opened: Opened, asked: Question, names: Any) -> None:
+def _describe(written: Any, opened: Opened, names: Any) -> None:
     """Write down what a user of the graph needs to know."""
     from infinitask import __version__
 
-    core, call = opened.innermost, f"{asked.method}(X, {asked.tasks})"
+    core, call = opened.innermost, f"{opened.method}(X, {opened.tasks})"
     cls = "Field" if isinstance(core, Bare) else type(opened.core).__name__
     low, high = (json.dumps(np.asarray(end, dtype=float).tolist()) for end in core._support)
-    known = {"class": cls, "infinitask": __version__, "h": call, "theta": asked.tasks}
+    known = {"class": cls, "infinitask": __version__, "h": call, "theta": opened.tasks}
     known |= {"theta_low": low, "theta_high": high}
     if opened.knows_nodes_only:
         known["tasks"] = json.dumps(np.unique(core.nodes_).tolist())
@@ -209,7 +141,7 @@ def _describe(written: Any, opened: Opened, asked: Question, names: Any) -> None
 
 
 # -------------------------------------------------------------------------------------------------- the comparison
-def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
+def _compare(written: Any, opened: Opened, dtype: str) -> None:
     """Run the graph and compare it with Python; an error where they differ by more than Python does from itself."""
     runs = "to_onnx(..., check=False) runs nothing; otherwise the graph is run by onnxruntime"
     onnxruntime = needed("onnxruntime", runs, "onnx")
@@ -223,8 +155,8 @@ def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
     # a task in single precision is near a node, and Python wants the node
     theta = tasks if opened.knows_nodes_only else tasks.astype(dtype).astype(np.float64)
     X = X.astype(np.float64)
-    expected = _in_python(opened, X, theta, asked)
-    alone = np.concatenate([_in_python(opened, X, theta[k : k + 1], asked) for k in range(len(theta))], axis=1)
+    expected = _in_python(opened, X, theta)
+    alone = np.concatenate([_in_python(opened, X, theta[k : k + 1]) for k in range(len(theta))], axis=1)
     largest = float(np.max(np.abs(expected))) or 1.0
     allowed = max(LARGEST_DIFFERENCE * largest, TIMES_OWN_ROUNDING * float(np.max(np.abs(alone - expected))))
     if not np.max(np.abs(found - expected)) <= allowed:
@@ -235,13 +167,13 @@ def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
         )
 
 
-def _in_python(opened: Opened, X: HostArray, theta: HostArray, asked: Question) -> HostArray:
+def _in_python(opened: Opened, X: HostArray, theta: HostArray) -> HostArray:
     """The predictions of Python, (n, q)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as of names: the graph knows columns by their places
         for step in opened.steps:
             X = step.transform(X)
-        values = getattr(opened.core, asked.method)(X, **{asked.tasks: theta})
+        values = getattr(opened.core, opened.method)(X, **{opened.tasks: theta})
     return np.asarray(values).reshape(X.shape[0], len(theta))
 
 
