@@ -131,7 +131,7 @@ def test_labels_are_read_as_the_model_knows_them(tmp_path: Path) -> None:
     model.feature_names_in_ = frame.columns.to_numpy()
     for held in ([1, 2, 2, 1, 1, 2], [1.0, np.nan, 2.0, 1.0, 1.0, 2.0], ["1", "2", "2", "1", "1", "x"]):
         table = TableFile(tmp_path / "rows.csv", frame.assign(kind=held), "")
-        X, y, _, _ = rows_with_targets(model, table, "kind")
+        X, y, _ = rows_with_targets(model, table, "kind")
         assert set(y) <= {"1", "2", "x"}
         assert sum(part["rows"] for part in evaluated(model, X, y)["classes"]) == len(X)
     numbers = as_model_labels(pd.Series(["1", "2", "x"]), np.array([1, 2, 3]))

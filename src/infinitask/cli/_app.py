@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
-from infinitask.cli._columns import cell_warnings
 from infinitask.cli._models import held_out, inputs_of, rows_with_targets, task_of
 from infinitask.cli._output import Command, CommandError, Screen
 from infinitask.cli._predictions import Asked, check_rule, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
-from infinitask.cli._steps import show_model
+from infinitask.cli._steps import cell_warnings, show_model
 from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
 from infinitask.pipelines._tables import listed
 from infinitask.report import explore
@@ -173,8 +172,9 @@ def _model_and_rows(
         X, y = inputs_of(model, table), None
         screen.note(*cell_warnings(model, X))
     else:
-        X, y, found["target"], notes = rows_with_targets(model, table, named)
-        screen.note(*notes)
+        X, y, notes = rows_with_targets(model, table, named)
+        found["target"] = None if y is None else named
+        screen.note(*notes, *cell_warnings(model, X))
         where = f"{X.shape[0]} rows of {data.name}"
         found["evaluation"] = _steps.show_evaluation(screen, model, X, y, where, asked)
     return model, X, y, found | {"rows": int(X.shape[0])}

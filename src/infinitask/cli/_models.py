@@ -16,7 +16,6 @@ from infinitask import (
     tabular,
 )
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
 from infinitask.cli._tables import TableFile, check_column
 from infinitask.cli._targets import (
@@ -247,13 +246,12 @@ def inputs_of(model: Any, table: TableFile) -> Any:
     return table.frame[names]
 
 
-def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
-    """Inputs and targets of rows whose targets are known, the name of the target, and notes."""
+def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, list[str]]:
+    """Features and targets of rows whose targets are known, and notes; level sets have no targets."""
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []
     if task is Task.LEVEL_SET:
-        return X, None, None, notes + cell_warnings(model, X)
-    target = getattr(model, "target_name_", None) if target is None else target
+        return X, None, notes
     if target is None:
         raise CommandError("The model does not say what its target is called; name the column with --target.")
     known = _has_target(table, target, ", the target", notes)
@@ -261,5 +259,4 @@ def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple
     y = as_model_labels(labels(y), model.classes_) if task is Task.COST else as_numbers(y)
     if y is None:
         raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
-    X = X[known].reset_index(drop=True)
-    return X, y.reset_index(drop=True), target, notes + cell_warnings(model, X)
+    return X[known].reset_index(drop=True), y.reset_index(drop=True), notes

@@ -163,10 +163,6 @@ def _with_dates(frame: Any) -> Any:
     return ApplyToCols(ToDatetime(), allow_reject=True).fit_transform(frame)
 
 
-def _count_numbers(frame: Any) -> int:
-    return int(frame.select_dtypes("number").shape[1])
-
-
 def _counts_rows(column: Any) -> bool:
     values = column.tolist()
     return values in (list(range(len(values))), list(range(1, len(values) + 1)))
