@@ -20,7 +20,7 @@ from infinitask import (
     load,
     save,
 )
-from infinitask.persistence._upgrades import FORMAT_VERSION
+from infinitask.persistence._file import FORMAT_VERSION
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "files"

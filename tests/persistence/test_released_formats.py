@@ -15,8 +15,8 @@ from infinitask import load, save
 from infinitask.fitting import Recipe
 from infinitask.kernels import RBF
 from infinitask.measures import Uniform
-from infinitask.persistence import _upgrades
-from infinitask.persistence._upgrades import FORMAT_VERSION
+from infinitask.persistence import _file
+from infinitask.persistence._file import FORMAT_VERSION
 from infinitask.tasks import QuantileTask
 from tests.support.each import each
 from tests.support.saved import forged, opened, refused
@@ -84,8 +84,8 @@ class TestUpgrades:
 
     @staticmethod
     def with_steps(patch: pytest.MonkeyPatch, *steps: Any) -> None:
-        patch.setattr(_upgrades, "FORMAT_VERSION", len(steps) + 1)
-        patch.setattr(_upgrades, "UPGRADES", dict(enumerate(steps, start=1)))
+        patch.setattr(_file, "FORMAT_VERSION", len(steps) + 1)
+        patch.setattr(_file, "UPGRADES", dict(enumerate(steps, start=1)))
 
     @pytest.fixture
     def third_format(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,4 +122,4 @@ class TestUpgrades:
 
 
 def test_there_is_a_step_from_every_older_version() -> None:
-    assert sorted(_upgrades.UPGRADES) == list(range(1, FORMAT_VERSION))
+    assert sorted(_file.UPGRADES) == list(range(1, FORMAT_VERSION))

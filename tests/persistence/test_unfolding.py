@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from infinitask import load, save
-from infinitask.persistence._shown import LONGEST, reason, shown
+from infinitask.persistence._file import _reason as reason
+from infinitask.persistence._names import LONGEST, shown
 from tests.support.each import each
 from tests.support.saved import forged, refused, table
 

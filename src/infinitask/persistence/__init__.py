@@ -7,16 +7,15 @@
 A file holds arrays, and a table of all other values as JSON. An entry of the table refers to entries before it, so
 there are no cycles, and reading is one pass:
 
-* :mod:`~infinitask.persistence._names` knows which classes and functions a file may name;
+* :mod:`~infinitask.persistence._names` knows which classes and functions a file may name, and how errors show it;
 * :mod:`~infinitask.persistence._rules` says which attributes an object may get;
 * :mod:`~infinitask.persistence._harmless` says what parameters may be that open files or start processes;
 * :mod:`~infinitask.persistence._kinds` has the kinds of entries, each with its way into a file and back;
 * :mod:`~infinitask.persistence._special` has the few types of other libraries that need their own way;
 * :mod:`~infinitask.persistence._entries` turns a model into the table and the arrays, and back, and says how many
   entries of a kind there may be;
-* :mod:`~infinitask.persistence._shown` says how errors show what a file holds;
-* :mod:`~infinitask.persistence._upgrades` turns tables of older formats into those of the present one;
-* :mod:`~infinitask.persistence._file` is the file itself: its limits, its version and its checksum.
+* :mod:`~infinitask.persistence._file` is the file itself: its limits, its checksum, its version and the steps
+  from older ones.
 """
 
 from ._file import load, save

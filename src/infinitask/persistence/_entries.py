@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.persistence._kinds import class_name, dtype_name, make_dict, unpacked
-from infinitask.persistence._names import class_named, qualified
+from infinitask.persistence._names import check_word, class_named, qualified, shown
 from infinitask.persistence._rules import absent, check_state, completed
-from infinitask.persistence._shown import check_word, shown
 from infinitask.persistence._special import KINDS
 
 MOST_ENTRIES: Mapping[str, int] = {

@@ -1,4 +1,7 @@
-"""A file with a model: safetensors, whose header holds the table of the model, a version and a checksum."""
+"""A file with a model: safetensors, whose header holds the table of the model, a version and a checksum.
+
+Files of older formats are read in steps, each of which leads from one version of the format to the next.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import os
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,25 @@ import sklearn
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.extras import needed
-from infinitask.persistence import _upgrades
 from infinitask.persistence._entries import Reader, Writer
+from infinitask.persistence._names import LONGEST, shown
 from infinitask.persistence._rules import SCALARS
-from infinitask.persistence._shown import reason
 
 FORMAT = "infinitask model"
 """What the header of every file of this library calls itself."""
+
+FORMAT_VERSION = 1
+"""The version of the format that is written; older ones are read as well.
+
+A format changes where a class is renamed, or where its fields change their meaning; new fields with a default need no
+new format. To make version v + 1: write a function that turns the table of a model as version v has it into that of
+version v + 1, put it into :data:`UPGRADES` under v, raise this number, and keep files of the new version with
+``tools/saved_models.py``. Steps see files from strangers: they change words, and make nothing."""
+
+UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, HostArray]], dict[str, Any]]] = {}
+"""Under v: the step from version v to v + 1, a function of the table, ``{"entries": [...], "model": ...}`` as it is in
+a file, and of the arrays by their names, which it changes in their place. A file takes all steps from its own version
+on."""
 
 MAX_HEADER_BYTES = 2**25
 """The longest header that is looked at, 32 MiB."""
@@ -89,7 +104,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     table = json.dumps({"entries": writer.entries, "model": last}, allow_nan=False, separators=(",", ":"))
     header = {
         "format": FORMAT,
-        "format_version": str(_upgrades.FORMAT_VERSION),
+        "format_version": str(FORMAT_VERSION),
         "made_with": json.dumps(_versions()),
         "table": table,
         "checksum": checksum(table, writer.arrays),
@@ -155,8 +170,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     except Exception as error:
         raise ValueError(
             f"{os.fspath(place)!r} cannot be loaded: it is not a file of infinitask, or damaged, or needs what is not "
-            f"here ({reason(error)}). Take a file that infinitask.save has written, as it was written."
+            f"here ({_reason(error)}). Take a file that infinitask.save has written, as it was written."
         ) from error
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of an error, cut; the type alone where its arguments would have to be written out."""
+    if isinstance(error, KeyError):
+        return f"{shown(error.args[0]) if error.args else 'something'} is missing"
+    plain = all(isinstance(part, (str, bytes, int, float, type(None))) for part in error.args)
+    lines = str(error).strip().splitlines() if plain else []
+    text = lines[0] if lines else type(error).__name__
+    most = 8 * LONGEST
+    return text.rstrip(".") if len(text) <= most else f"{text[:most]}…"
 
 
 def checksum(table: str, arrays: dict[str, HostArray]) -> str:
@@ -177,10 +203,10 @@ def _read(place: Path) -> Any:
         version = header.get("format_version", "")
         if not version.isdecimal() or not 1 <= len(version) <= 9 or int(version) < 1:
             raise ValueError("its header does not say which version of the format it has")
-        if int(version) > _upgrades.FORMAT_VERSION:
+        if int(version) > FORMAT_VERSION:
             raise _NewerFormatError(
                 f"{os.fspath(place)!r} has version {int(version)} of the format, and this infinitask reads versions up "
-                f"to {_upgrades.FORMAT_VERSION}; update infinitask."
+                f"to {FORMAT_VERSION}; update infinitask."
             )
         table = header.get("table", "")
         if _count(table) > MAX_VALUES:
@@ -192,7 +218,8 @@ def _read(place: Path) -> Any:
     content = json.loads(table, parse_constant=_refused)
     if type(content) is not dict or set(content) != {"entries", "model"}:
         raise ValueError("its table is not that of a model")
-    content = _upgrades.upgraded(int(version), content, arrays)
+    for known in range(int(version), FORMAT_VERSION):
+        content = UPGRADES[known](content, arrays)
     model = Reader(arrays).read(content["entries"], content["model"])
     if isinstance(model, SCALARS):
         raise ValueError("it holds a single value and no model")

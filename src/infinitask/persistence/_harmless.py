@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infinitask.persistence._names import is_listed
-from infinitask.persistence._shown import shown
+from infinitask.persistence._names import is_listed, shown
 
 LONGEST_TEXT = 200
 """Characters of an attribute's name, of a regular expression, and of a key that is a text of NumPy."""

@@ -17,15 +17,16 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask.persistence._names import (
     TYPES,
+    check_word,
     class_named,
     function_named,
     is_named_tuple,
     name_of_class,
     name_of_function,
     qualified,
+    shown,
 )
 from infinitask.persistence._rules import checked_keys, plain_key
-from infinitask.persistence._shown import check_word, shown
 
 DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
 """The names of types of NumPy that a file may have; longer numbers differ between machines."""

@@ -1,4 +1,4 @@
-"""Which classes, functions and types a file may name; there are no others.
+"""Which classes, functions and types a file may name, and how errors show what a file holds.
 
 A name says where a thing is public, not where it is defined, so files outlive a move of the code.
 """
@@ -6,7 +6,7 @@ A name says where a thing is public, not where it is defined, so files outlive a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import lru_cache
@@ -15,8 +15,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-
-from infinitask.persistence._shown import check_word, shown
 
 ALL = "*"
 """Stands for every class, or every function, that a module or its package defines, as far as the module offers it."""
@@ -111,6 +109,9 @@ TYPES: dict[str, type[Any]] = {
 
 PLAIN_CLASS_FLAG = 1 << 9
 """CPython's flag of classes that are written in Python: all that their objects hold are attributes."""
+
+LONGEST = 50
+"""Characters of a text from a file that an error shows."""
 
 _registered: dict[str, type[Any]] = {}
 
@@ -263,3 +264,32 @@ def _resolved(name: str) -> Any:
             raise ValueError(f"it names {name!r}, and {package} is not installed") from error
         have = getattr(import_module(package), "__version__", "that is installed")
         raise ValueError(f"it names {name!r}, which {package} {have} does not have") from error
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+def check_word(value: Any, words: Container[str], reason: str) -> None:
+    """A ValueError with this reason where a value from a file is not one of some words."""
+    if type(value) is not str or value not in words:
+        raise ValueError(reason)
+
+
+def shown(value: Any) -> str:
+    """A value in an error: a text or a number, cut; of all else the type alone.
+
+    A tuple of tuples can take a kilobyte in a file and years to print, since each may hold the one before it twice.
+
+    Examples
+    --------
+    >>> shown("x" * 1000)[:8], len(shown("x" * 1000))
+    ("'xxxxxxx", 53)
+    >>> shown(3), shown((1, 2)), shown(10**5000)
+    ('3', 'a tuple', 'a whole number of 16610 bits')
+    """
+    if isinstance(value, str):
+        text = str.__str__(value[:LONGEST])
+        return repr(text if len(value) <= LONGEST else f"{text}…")
+    if type(value) is int and value.bit_length() > LONGEST * 3:
+        return f"a whole number of {value.bit_length()} bits"
+    if value is None or isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
+        return str(value)
+    return f"a {type(value).__name__}"

@@ -24,7 +24,7 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
 from infinitask.persistence._harmless import LONGEST_TEXT, bounded, check_parameters
-from infinitask.persistence._shown import shown
+from infinitask.persistence._names import shown
 from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
 
