@@ -1,8 +1,8 @@
 """Solvers: from an objective to a certified solution.
 
-:func:`solve` walks a list of engines (:mod:`~infinitask.solvers._solve`). Three of them need some structure of the
-objective: splitting for a small λ, splitting for free levels, and one-class machines. The last one solves any
-objective: on a path of ever less smoothed problems, :mod:`~infinitask.solvers._lbfgs` makes the first, rough steps and
+:func:`solve` tries a list of engines in order (:mod:`~infinitask.solvers._solve`). Three of them require some structure
+of the objective: splitting for a small λ, splitting for free levels, and one-class machines. The last one solves any
+objective along a path of decreasing smoothing: :mod:`~infinitask.solvers._lbfgs` makes the first, rough steps and
 :mod:`~infinitask.solvers._newton` the last, exact ones. All engines share the certificate, the ledger and the
 :class:`Solution` of :mod:`~infinitask.solvers._base`. :func:`solve_in_order` adds the constraint that no curve falls.
 """

@@ -1,16 +1,16 @@
-r"""What all solvers share: the certificate, the ledger that keeps it, and the solution.
+r"""The certificate, the ledger that keeps it, and the solution: common to all solvers.
 
-A solver walks through points z. Each evaluation of the objective gives an upper bound P(z) and, from the slopes, a dual
+A solver moves through points z. Each evaluation of the objective gives an upper bound P(z). Its slopes give a dual
 point u with data term A(u) and coefficients z_u. The dual
 
 .. math:: D(u) = A(u) - \tfrac{1}{2} \|z_u\|_\Lambda^2
 
-is concave in u, A is concave and z_u is affine, so that for any two dual points and 0 ≤ s ≤ 1
+is concave in u, A is concave and z_u is affine. Hence for any two dual points and 0 ≤ s ≤ 1
 
 .. math:: D((1-s) u_1 + s u_2) \ge (1-s) A(u_1) + s A(u_2) - \tfrac{1}{2} \|(1-s) z_{u_1} + s z_{u_2}\|_\Lambda^2 .
 
-The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss; where a bias is free,
-with what balances next to it), then with the best one so far. The best P and the best D are kept, so P − D never grows.
+The best s has a closed form. Each new dual point is first mixed with u = 0 (feasible for every loss; with a free bias,
+with a balanced dual point next to it), then with the best one so far. The best P and D are kept, so P − D never grows.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.objective._terms import NO_CURVATURE
 
 MAX_SOLVE_SIZE = 8_000
-"""The most equations of one dense solve: 512 MB."""
+"""The maximum number of equations of one dense solve: 512 MB."""
 
 PERFECT_FIT = 1e-6
-"""Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
+"""If |P| is below this fraction of the initial P, the gap is relative to the latter: a perfect fit must not loop."""
 
 MAX_CENTRE_PAIRS = 20_000_000
-"""The most numbers a centre may have: 160 MB. Beyond, Newton's method follows κ → 0 without one."""
+"""The maximum number of entries of a centre: 160 MB. Beyond it, Newton's method follows κ → 0 without a centre."""
 
 _ABOVE = "at a duality gap of {gap:.1e}, above the tolerance {tol:.1e}"
 
 
 class Reason(Enum):
-    """Why a solver stopped; the value is the sentence that a user reads, with places for the numbers.
+    """Why a solver stopped. The value is the sentence shown to the user, with placeholders for the numbers.
 
     Examples
     --------
@@ -61,10 +61,10 @@ class Reason(Enum):
     ORDER_ABOVE_TOLERANCE = f"All curves are in order, {_ABOVE}; raise tol or alpha."
 
     def __repr__(self) -> str:
-        return f"<Reason.{self.name}>"  # the sentence has places that only a solution fills
+        return f"<Reason.{self.name}>"  # the sentence has placeholders that only a solution fills
 
     def __reduce__(self) -> tuple[type[Reason], tuple[str]]:
-        return type(self), (self.name,)  # skops asks for it; a name outlives its sentence
+        return type(self), (self.name,)  # required by skops; a name outlives its sentence
 
     @classmethod
     def _missing_(cls, value: object) -> Reason | None:
@@ -72,45 +72,45 @@ class Reason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the gap asked for was reached."""
+        """Whether the requested gap was reached."""
         return self in (Reason.CONVERGED, Reason.IN_ORDER)
 
     def sentence(self, *, gap: float, tol: float, max_iter: int, note: str = "") -> str:
-        """The sentence, with its numbers, and with what was found wrong where that is the reason."""
+        """Return the sentence with its numbers; ``note`` says what is wrong with the loss if that is the reason."""
         return self.value.format(gap=gap, tol=tol, max_iter=max_iter, note=note)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found.
+    """The result of a solver.
 
     Parameters
     ----------
     z : ndarray (size,)
-        The unknowns, C row by row and then c.
+        The unknowns: C row by row, then c.
     objective, dual : float
-        P(z), of the losses themselves, and the best lower bound of min P.
+        P(z) of the original losses, and the best lower bound of min P.
     gap : float
-        (P − D) relative to |P|, or to the loss of a typical row where that is less; see :class:`Certificate`.
+        (P − D) relative to |P|, or to the loss of a typical row if that is smaller; see :class:`Certificate`.
     n_iter, n_evaluations : int
-        Steps taken, and evaluations of the objective.
+        The numbers of steps and of evaluations of the objective.
     reason : Reason
         Why the solver stopped.
     tol : float
-        The gap asked for.
+        The requested gap.
     max_iter : int
-        The evaluations allowed.
+        The maximum number of evaluations.
     history : ndarray (k, 3)
-        Evaluations, P and D of every evaluation: its own P, and the best D known then.
+        Number of evaluations, P and the best D known so far, for every evaluation.
     smoothing : Smoothing
-        How the integrals were smoothed at the end.
+        How the integrals are smoothed at the end.
     floor : float
-        Where |P| is below it, the gap is relative to it.
+        The gap is relative to this value if |P| is smaller.
     dual_at : Start or None
-        Where the slopes were the best dual point, of all single ones, and how the losses were smoothed there; None: not
-        known. It may hold a number for every pair and is not kept after a fit.
+        The point whose slopes were the best single dual point, with the smoothing used there; None if unknown. It may
+        hold a number for every pair and is not kept after a fit.
     note : str
-        What was found wrong with the loss, where that is the reason.
+        What is wrong with the loss, if that is the reason.
 
     Examples
     --------
@@ -138,27 +138,27 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap asked for was reached."""
+        """Whether the requested gap was reached."""
         return self.reason.converged
 
     @property
     def message(self) -> str:
-        """Why the solver stopped, as a sentence."""
+        """The reason for stopping, as a sentence."""
         return self.reason.sentence(gap=self.gap, tol=self.tol, max_iter=self.max_iter, note=self.note)
 
 
 class Start(NamedTuple):
-    """Where a solver may start: the solution of a similar problem."""
+    """A starting point of a solver: the solution of a similar problem."""
 
     z: HostArray
     """The unknowns, (size,)."""
     smoothing: Smoothing
-    """How the integrals were smoothed there."""
+    """How the integrals are smoothed at that point."""
     floor: float | None = None
-    """See :class:`Certificate`, if it is known."""
+    """See :class:`Certificate`; None if unknown."""
 
     def elsewhere(self) -> Start:
-        """The start for other data: without what belongs to these data."""
+        """Return the start for other data, without the parts that depend on these data."""
         return Start(self.z, Smoothing(self.smoothing.kappa))
 
 
@@ -174,7 +174,7 @@ class DualPoint:
         return self.data - 0.5 * float((ridge * self.z) @ self.z)
 
     def mixed(self, other: DualPoint, ridge: HostArray) -> DualPoint:
-        """The best point of the segment from this one to ``other``."""
+        """Return the best point of the segment from this one to ``other``."""
         step = other.z - self.z
         length = float((ridge * step) @ step)
         if length == 0.0:
@@ -187,9 +187,9 @@ class DualPoint:
 class Certificate:
     """The best upper and lower bounds so far.
 
-    The gap is relative to |P|, or to the typical loss where that is less: one outlier may dominate P, and must not end
-    the solver early. ``floor`` replaces them where they are smaller: rounding decides there, and a perfect fit must not
-    loop.
+    The gap is relative to |P|, or to the typical loss if that is smaller: one outlier may dominate P and must not stop
+    the solver early. ``floor`` replaces both if they are smaller than it: rounding dominates there, and a perfect fit
+    must not loop.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -199,15 +199,15 @@ class Certificate:
         self.primal = np.inf
         self.z = np.zeros(objective.size)
         self.dual = -np.inf
-        """The lower bound; −∞ while no feasible dual point is known."""
-        # computed with the first evaluation: a free bias makes it as expensive as one, and other bounds do not need it
+        """The lower bound; −∞ until a feasible dual point is known."""
+        # Computed with the first evaluation: a free bias makes it as expensive as one, and other bounds do not need it.
         self._find_origin: Callable[[], tuple[float, HostArray] | None] | None = objective.origin
         self._origin: DualPoint | None = None
         self._dual: DualPoint | None = None
         self._single = -np.inf
 
     def update(self, z: HostArray, evaluation: Evaluation) -> bool:
-        """Take in one evaluation: whether no dual point before it was as good by itself."""
+        """Add one evaluation; return whether its dual point is the best single one so far."""
         if self._find_origin is not None:
             origin, self._find_origin = self._find_origin(), None
             self._origin = None if origin is None else DualPoint(*origin)
@@ -228,7 +228,7 @@ class Certificate:
         return False
 
     def take(self, z: HostArray, primal: float, dual: float) -> None:
-        """Take in a point and bounds that were proved elsewhere."""
+        """Add a point and bounds that were proved elsewhere."""
         if primal < self.primal:
             self.primal, self.z = primal, z.copy()
         if dual > self.dual:
@@ -236,31 +236,31 @@ class Certificate:
 
     @property
     def scale(self) -> float:
-        """What the gap is measured against."""
+        """The denominator of the gap."""
         return max(min(abs(self.primal), self.typical), self.floor)
 
     @property
     def gap(self) -> float:
-        """(P − D) relative to the scale; rounding may leave a tiny negative number, which is 0."""
+        """(P − D) relative to the scale. Negative values are due to rounding and count as 0."""
         gap = max(self.primal - self.dual, 0.0)
         return 0.0 if gap == 0.0 else gap / self.scale if self.scale > 0.0 else np.inf
 
 
 class Ledger:
-    """Evaluates the objective for a solver, keeps the certificate, the counts and the display.
+    """Evaluate the objective for a solver; keep the certificate and the counts, and show the progress.
 
     Parameters
     ----------
     objective : Objective
     tol : float
-        The relative gap asked for.
+        The requested relative gap.
     max_iter : int
-        The most evaluations allowed.
+        The maximum number of evaluations.
     verbose : int
-        0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
-        Lines go to standard error.
+        0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation. Lines are written to
+        standard error.
     aim : float or None
-        The relative gap to aim at, at most ``tol``; missing it is no failure. None: ``tol``.
+        The relative gap to aim at, at most ``tol``. The solver may miss it without failing. None: ``tol``.
     """
 
     def __init__(
@@ -291,21 +291,21 @@ class Ledger:
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
 
     def begin(self, smoothing: Smoothing) -> Evaluation:
-        """Evaluate the objective at its start; the floor of the gap is a part of what it is there."""
+        """Evaluate the objective at its start; the floor of the gap is a fraction of its value there."""
         here = self.evaluate(self.objective.start(), smoothing)
-        # an objective without targets is 0 there: its size is that of h
+        # an objective without targets is 0 there: its scale is that of h
         self.certificate.floor = PERFECT_FIT * (min(abs(here.primal), self.certificate.typical) or self.objective.scale)
         return here
 
     def turn(self, objective: Objective, z: HostArray) -> None:
-        """Go on with the same objective in other unknowns, in which the best point is z; bounds and counts stay."""
+        """Continue with the same objective in other unknowns, whose best point is z; bounds and counts are kept."""
         before, self.objective, self.dual_at = self.certificate, objective, None
         self.certificate = Certificate(objective)
         self.certificate.floor = before.floor
         self.certificate.take(z, before.primal, before.dual)
 
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
-        """One pass over the data; the certificate, the counts and the history take it in."""
+        """Evaluate the objective in one pass over the data; update the certificate, the counts and the history."""
         evaluation = self.objective.evaluate(z, smoothing)
         self.n_evaluations += 1
         if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
@@ -316,7 +316,7 @@ class Ledger:
         return evaluation
 
     def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
-        """Take in a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
+        """Add a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
         self.certificate.take(z, primal, dual)
         self.n_evaluations = self.n_iter = n_evaluations
         self._record(primal, label)
@@ -341,7 +341,7 @@ class Ledger:
             )
 
     def _time_left(self, seconds: float) -> str:
-        """A guess of the seconds to go, if the gap goes on to fall by the same factor in the same time."""
+        """Estimate the remaining seconds from the rate at which the gap has fallen so far."""
         gap = self.certificate.gap
         if not np.isfinite(gap) or gap <= self.tol:
             return ""
@@ -357,25 +357,25 @@ class Ledger:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap asked for is reached."""
+        """Whether the requested gap is reached."""
         return self.certificate.gap <= self.tol
 
     @property
     def exhausted(self) -> bool:
-        """Whether the evaluations allowed are used up."""
+        """Whether the allowed evaluations are used up."""
         return self.n_evaluations >= self.max_iter
 
     @property
     def done(self) -> bool:
-        """Whether the aim is reached or the evaluations allowed are used up."""
+        """Whether the aim is reached or the allowed evaluations are used up."""
         return self.certificate.gap <= self.aim or self.exhausted
 
     def enough(self, evaluation: Evaluation) -> bool:
-        """Whether the optimisation error is below the slack, or too small to matter for the gap."""
+        """Whether the optimisation error is below the slack, or too small to affect the gap."""
         return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
-        """What was found; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
+        """Return the solution; its reason is ``stalled`` if neither gap nor maximum of evaluations was reached."""
         c = self.certificate
         reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
         self.show("done")
@@ -396,14 +396,14 @@ class Ledger:
 
 
 def cost_by_unknowns(objective: Objective, n: int) -> float:
-    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
+    """Operations of a Newton step that factorises the Hessian, for n rows of data."""
     (_, s), p = objective.shape, objective.size
     nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
     return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
 
 
 def curved_pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> int:
-    """The number of pairs at which the smoothed losses are curved."""
+    """The number of pairs at which the smoothed losses have curvature."""
     xp = namespace(objective.rows)
     found = (part > NO_CURVATURE for _, parts in objective.curvatures(z, smoothing) for part in parts)
     return sum(int(xp.sum(xp.astype(part, xp.int64))) for part in found)

@@ -1,12 +1,12 @@
 r"""The joint eigenbasis of rows and columns, in which the Hessian is nearly diagonal.
 
 Diagonalise Φᵀ diag(ω) Φ = U diag(e) Uᵀ and Σ_t ρ_t Ψ_tᵀ diag(w) Ψ_t = V diag(f) Vᵀ. If the curvature of integral t
-were the same number ρ_t for all pairs, the Hessian in the unknowns Uᵀ C V would be *exactly* diagonal, λ + e_i f_j. It
-is not the same for all, but its mean is known after one pass over the data, and the metric λ + e_i f_j is what a
-first-order method needs.
+were the same number ρ_t for all pairs, the Hessian in the unknowns Uᵀ C V would be *exactly* diagonal, λ + e_i f_j. The
+curvature differs between pairs, but its mean is known after one pass over the data. First-order methods use the metric
+λ + e_i f_j.
 
-Few eigenvalues e matter: directions with e_i f_j ≪ λ are held by the ridge, and there the metric is λ. So where there
-are many features only the leading eigenvectors are computed, and the others count as one eigenvalue, their mean.
+Few eigenvalues e matter: the ridge dominates directions with e_i f_j ≪ λ, and the metric there is λ. With many
+features, only the leading eigenvectors are computed; the mean of the other eigenvalues replaces them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from infinitask._base.arrays import Array, HostArray, as_like, double, namespace
 from infinitask.objective import Objective, Smoothing, product
 
 MAX_FEATURES_FOR_ALL = 400
-"""Up to this number of features all eigenvectors are computed, which takes 15 ms."""
+"""All eigenvectors are computed up to this number of features, which takes 15 ms."""
 
 LEADING_VECTORS = 200
-"""The number of eigenvectors that are computed for more features: with 2000 features a tenth of the time of all."""
+"""The number of eigenvectors computed for more features: with 2000 features, a tenth of the time of computing all."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
@@ -33,13 +33,13 @@ def _gram(cols: HostArray, weights: HostArray) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """An estimate of the Hessian: diagonal, but for some directions of the rows.
+    """An estimate of the Hessian: diagonal, except for some directions of the rows.
 
     Parameters
     ----------
     diagonal : ndarray (size,)
     leading : ndarray (k, s) or None
-        Entries that take the place of the diagonal in the directions ``U``.
+        Entries that replace the diagonal in the directions ``U``.
     U : ndarray (r, k) or None
         Orthonormal.
     """
@@ -67,19 +67,19 @@ class Eigenbasis:
     Parameters
     ----------
     U : ndarray (r, k)
-        Eigenvectors of the rows. If k = r, the rows are rotated; else they stay as they are.
+        Eigenvectors of the rows. The rows are rotated only if k = r.
     V : ndarray (s, s)
     V_b : ndarray (s_b, s_b) or None
     e : ndarray (k,)
         Eigenvalues of the rows.
     rest : float
-        The mean of the eigenvalues left out.
+        The mean of the omitted eigenvalues.
     objective : Objective
-        Rotated.
+        The rotated objective.
     source : Objective
-        Before the rotation.
+        The objective before the rotation.
     order : ndarray (n,) of int or None
-        The rows of the source in the order of the rows of ``objective``; None: the same.
+        The rows of the source in the order of the rows of ``objective``; None: the same order.
     """
 
     U: HostArray
@@ -93,7 +93,7 @@ class Eigenbasis:
 
     @classmethod
     def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
-        """Diagonalise an objective, or nearly so with the eigenvectors of the rows of one that is ``like`` it."""
+        """Diagonalise an objective; ``like`` gives nearly correct eigenvectors of the rows, of a similar objective."""
         if like is not None and like.serves(objective):
             rotated = like.objective.with_ridge(objective.alpha, objective.alpha_bias)
             return replace(like, objective=rotated, source=objective)
@@ -107,8 +107,8 @@ class Eigenbasis:
         U, e, rest = _of_rows(turned, near)
         terms = objective.host_integrals
         grams = [_gram(term.cols, term.weights) for term in terms]
-        # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
-        # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
+        # The relative curvature of the integrals is not known yet. A tenth of that of the first one, trace for trace,
+        # is typical of measured values for the non-crossing term; the exact ratio hardly changes the basis.
         traces = [max(float(np.trace(g)), np.finfo(float).tiny) for g in grams]
         mixed = sum(g * (1.0 if t == 0 else 0.1 * traces[0] / traces[t]) for t, g in enumerate(grams))
         V = np.linalg.eigh(np.asarray(mixed))[1]
@@ -118,11 +118,11 @@ class Eigenbasis:
         return cls(U, V, V_b, e, rest, turned.rotated(U if whole else None, V, V_b), objective, order)
 
     def serves(self, objective: Objective) -> bool:
-        """Whether an objective has the rows and integrals of this one, and perhaps another ridge."""
+        """Whether an objective has the same rows and integrals as this one; its ridge may differ."""
         return self.source.rows is objective.rows and self.source.integrals is objective.integrals
 
     def over(self, objective: Objective) -> Eigenbasis:
-        """The same basis for the rows of which this one's are a sample; features and tasks are the same."""
+        """Return the same basis for the full rows of which these are a sample; features and tasks are the same."""
         return replace(
             self,
             objective=objective.rotated(self.U if self.whole else None, self.V, self.V_b),
@@ -132,11 +132,11 @@ class Eigenbasis:
 
     @property
     def whole(self) -> bool:
-        """Whether all eigenvectors are known, and the rows rotated."""
+        """Whether all eigenvectors are known and the rows are rotated."""
         return bool(self.U.shape[0] == self.U.shape[1])
 
     def metric(self, z: HostArray, smoothing: Smoothing) -> Metric:
-        """The Hessian, with the ridge, if every node had its mean curvature."""
+        """The Hessian, including the ridge, if every node had its mean curvature."""
         objective = self.objective
         (r, s), ridge = objective.shape, objective.ridge + self.damping
         f = np.zeros(s)
@@ -152,11 +152,11 @@ class Eigenbasis:
 
     @cached_property
     def damping(self) -> HostArray:
-        """What takes the place of the ridge of a free bias in a step, (size,); 0 elsewhere.
+        """The term that replaces the ridge of a free bias in a step, (size,); 0 for other unknowns.
 
-        At a node where no loss is curved, nothing bounds the step of a free bias. A hundredth of its usual curvature
-        does: of the curvature of targets spread evenly over their scale or, because a field that mimics the bias costs
-        no more than λ, of λ itself if that is less.
+        Nothing bounds the step of a free bias at a node without any curved loss. A hundredth of its usual curvature
+        is used instead. That is the curvature for targets spread evenly over their scale, or λ itself if smaller: a
+        field that mimics the bias costs at most λ.
         """
         objective = self.objective
         damping = np.zeros(objective.size)
@@ -167,19 +167,19 @@ class Eigenbasis:
         return damping
 
     def back(self, z: HostArray) -> HostArray:
-        """Rotated unknowns → the original ones."""
+        """Map rotated unknowns to the original ones."""
         return self._turned(z, self.U, self.V, self.V_b)
 
     def forth(self, z: HostArray) -> HostArray:
-        """The original unknowns → rotated ones."""
+        """Map the original unknowns to rotated ones."""
         return self._turned(z, self.U.T, self.V.T, None if self.V_b is None else self.V_b.T)
 
     def smoothing_back(self, smoothing: Smoothing) -> Smoothing:
-        """The smoothing for rows in the original order."""
+        """Return the smoothing for rows in the original order."""
         return smoothing if self.order is None else smoothing.reordered(np.argsort(self.order))
 
     def smoothing_forth(self, smoothing: Smoothing) -> Smoothing:
-        """The smoothing of rows in the original order, for the rows of ``objective``."""
+        """Return the smoothing for the rows of ``objective``, given that of rows in the original order."""
         return smoothing if self.order is None else smoothing.reordered(self.order)
 
     def _turned(self, z: HostArray, U: HostArray, V: HostArray, V_b: HostArray | None) -> HostArray:
@@ -192,9 +192,9 @@ class Eigenbasis:
 def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostArray, HostArray, float]:
     """Eigenvectors and eigenvalues of Φᵀ diag(ω) Φ, all or the leading ones, and the mean of the others.
 
-    With ``near``, vectors that are nearly such, those are taken. Without: the features are in the order in which they
-    were found, the large ones first, so that the first coordinates are where to look for the leading eigenvectors, and
-    one multiplication by the matrix turns them there.
+    Uses ``near``, vectors close to the eigenvectors, if given. Otherwise it relies on the order of the features: they
+    were selected one by one, the large ones first. Hence the leading eigenvectors are close to the first coordinates,
+    and one multiplication by the matrix rotates the coordinates towards them.
     """
     r = objective.shape[0]
     if near is not None:
@@ -216,7 +216,7 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
 
 
 def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
-    """Φ and ω of some rows at a time, so that no second array of the size of Φ is made."""
+    """Yield Φ and ω for blocks of rows, which avoids a second array of the size of Φ."""
     n = int(objective.rows.shape[0])
     step = 512 if isinstance(objective.rows, np.ndarray) else n
     for block in (slice(start, min(start + step, n)) for start in range(0, n, step)):
@@ -241,9 +241,10 @@ def _total(objective: Objective) -> float:
 
 
 def staircase(rows: HostArray) -> tuple[HostArray, HostArray] | None:
-    """An order in which the rows end in ever fewer zeros, and where the zeros begin; None where it would not pay.
+    """Order the rows by their number of trailing zeros; return the order and where the zeros begin.
 
-    A Cholesky factor is triangular in the order of its pivots: half of its products are with zeros.
+    Returns None if skipping the zeros would not pay. A Cholesky factor is triangular in the order of its pivots: half
+    of its products are with zeros.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-r"""Splitting where a free level stands at every node.
+r"""Splitting with a free level at every node.
 
-Rare classes and free biases go badly together: nearly all rows lie at the kink of their loss, and only the level of a
-node decides on which side. Here a level is never a direction of a descent. With H = Φ C Ψᵀ + offset,
+Rare classes and free biases are hard to combine: nearly all rows are at the kink of their loss, and only the level of
+a node decides on which side. Here no level is part of a descent direction. With H = Φ C Ψᵀ + offset,
 
 .. math:: \min_{H, C, b} \; \sum_{ij} \omega_i w_j \, \ell_j(y_i, H_{ij} + b_j) + \tfrac{\lambda}{2} \|C\|^2,
 
-splitting (:mod:`~infinitask.solvers._splitting`) alternates between the ridge, which is closed form in the joint
+splitting (:mod:`~infinitask.solvers._splitting`) alternates between the ridge, which has a closed form in the joint
 eigenbasis, and the losses. The best level of a node is found together with its losses: the slopes
-u_ij = clip(σ_j (y_i − v_ij − b_j)) must balance, Σ_i ω_i u_ij = 0, which is one monotone equation for each b_j. So
-every dual point balances, and its bound is good at once: with one positive in twenty (n = 1000, two inputs) and
-λ = 1e-2, 1e-3 and 1e-4 a gap of 1e-4 takes 24, 56 and 141 iterations. With levels in the ridge step, and dual points
-that are balanced afterwards, it took 270, 350 and more than 400.
+u_ij = clip(σ_j (y_i − v_ij − b_j)) must balance, Σ_i ω_i u_ij = 0, which is one monotone equation for each b_j. Hence
+every dual point balances, and its bound is good immediately. With 5 % positives (n = 1000, two features) and
+λ = 1e-2, 1e-3 and 1e-4, a gap of 1e-4 takes 24, 56 and 141 iterations. With levels in the ridge step, and dual points
+balanced afterwards, it took 270, 350 and more than 400.
 
-Only the leading eigenvectors of the rows are split. In all other directions the ridge outweighs the losses, and C is
-Φᵀ ω u w Ψ/λ, renewed whenever the bounds are computed. Rows whose u are at the ends of their intervals at all nodes are
-skipped after a while: their losses are linear there, and add a part to C that does not change.
+Only the leading eigenvectors of the rows are split. The ridge dominates the losses in all other directions, and C is
+Φᵀ ω u w Ψ/λ there, updated whenever the bounds are computed. Rows whose u are at the ends of their intervals at all
+nodes are skipped after a while: their losses are linear there, and they add a constant term to C.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL
 from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Looks, change, within_range
 
 HELD = 0.02
-"""Directions with e f below this part of λ are held by the ridge."""
+"""The ridge dominates directions with e f below this fraction of λ."""
 
 MAX_STEPS, PATIENCE = 1_600, 200
-"""The most iterations. After PATIENCE of them others take over if the gap is not expected to be reached by these: so it
-is where λ is so small that the rows are all but interpolated."""
+"""The maximum number of iterations. After PATIENCE iterations other engines take over if the gap is not expected to be
+reached within this maximum. This happens if λ is so small that the rows are nearly interpolated."""
 
 SMALL_RIDGE = 1e-2
-"""σ at the beginning is one over the size of the targets; below this λ, in terms of the mean of k(x, x), it falls
-with λ."""
+"""The initial σ is one over the scale of the targets. It falls with λ if λ, relative to the mean of k(x, x), is below
+this value."""
 
 PAIRS_TOGETHER = 2**14
-"""Nodes are visited in groups of about 16 000 pairs, whose arrays stay in the cache."""
+"""Nodes are visited in groups of about 16 000 pairs, whose arrays fit in the cache."""
 
 FIRST_CHOICE, WORTH = 50, 0.7
-"""From iteration FIRST_CHOICE on rows are skipped if at most the part WORTH of the rows stays. All rows come back for
-good if the gap then stays above that part of the last one. It halves the time of a small λ."""
+"""From iteration FIRST_CHOICE on, rows are skipped if at most the fraction WORTH of them remains. All rows return for
+good if the gap then stays above this fraction of the last one. Skipping halves the time for a small λ."""
 
 DAMPING = 0.7
-"""How far the directions that are not split go towards their best values, whenever the bounds are computed. With 1 the
-gap grows again where bounds are rare."""
+"""The step of the directions that are not split towards their best values, whenever the bounds are computed. With 1
+the gap grows again if bounds are rare."""
 
 BALANCED = 1e-7
-"""Levels balance a node when the sum of its slopes is at most this part of what one side can pull."""
+"""Levels balance a node if the sum of its slopes is at most this fraction of the maximum sum of one side."""
 
 
 def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
-    """Splitting with the level of each node found together with its losses; it begins at 0 whatever is known."""
+    """Splitting with the level of each node found together with its losses; it always begins at 0."""
     ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
-    run, looks, look = _Run(objective), Looks(ledger.aim), 20  # so few pairs keep no device busy
+    run, looks, look = _Run(objective), Looks(ledger.aim), 20  # 20: so few pairs cannot keep a device busy
     last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
     best, u, sigma = -np.inf, run.u, 1.0
     for step in range(1, last + 1):
@@ -87,9 +87,9 @@ def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tupl
 
 
 class _Run:
-    """The state of the iterations: T = y − v, where v is what the losses are smoothed at, and D = u/σ, both (m, k).
+    """The state of the iterations: T = y − v, where v is the smoothing point of the losses, and D = u/σ, both (m, k).
 
-    k rows are visited; all others have u at an end of its interval at every node, and keep it.
+    k rows are visited. All others keep u at an end of its interval at every node.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -105,7 +105,7 @@ class _Run:
         self.low, self.high, self.y = (_by_node(part, n, m) for part in (row.low, row.high, term.targets))
         size = float(np.median(np.abs(term.targets))) or 1.0
         self.farthest = 0.3 * size
-        # the most that either side of a node can pull
+        # the maximum sum of slopes on either side of a node
         self.reach = np.minimum(self.high @ self.omega, -(self.low @ self.omega))
         mean = float(self.omega @ np.einsum("ij,ij->i", self.rows, self.rows)) or 1.0
         first = min(1.0, self.ridge / (SMALL_RIDGE * mean)) / size
@@ -117,16 +117,16 @@ class _Run:
         self._aim_at(np.zeros((m, n)))
 
     def _choose_rows(self, kept: HostArray, T: HostArray, D: HostArray, sigma: HostArray) -> None:
-        """Choose rows, and take over T and D of all rows."""
+        """Choose the rows to visit, given T and D of all rows."""
         self.kept, some = kept, slice(None) if kept.size == self.omega.size else kept
         self.some_omega = self.omega[some]
         self.e, self.V, self.leading, rest = leading(self.rows[some], self.some_omega, self.ridge / self.largest_col)
         self.pulling = np.ascontiguousarray((self.leading * self.some_omega).T)
         complete = self.V.shape[1] == min(kept.size, self.rows.shape[1])
-        # in the directions that are not split the ridge outweighs the losses
+        # the ridge dominates the losses in the directions that are not split
         self.largest = np.inf if complete else 0.5 * self.ridge / (rest * self.largest_col)
         self.T, self.D, self.between = T[:, some].copy(), D[:, some].copy(), (self.low[:, some], self.high[:, some])
-        # what the rows that are not visited pull at every node
+        # the sum of slopes of the skipped rows at every node
         self.pull_of_others = self.u @ self.omega - self.u[:, some] @ self.some_omega
         count = max(4, PAIRS_TOGETHER // kept.size)
         self.groups = [slice(i, min(i + count, sigma.size)) for i in range(0, sigma.size, count)]
@@ -135,7 +135,7 @@ class _Run:
         self._change(np.minimum(sigma, self.largest), sigma)
 
     def _use(self, sigma: HostArray) -> None:
-        """Steps σ_j (m,), and the eigenvectors of the columns that belong to them."""
+        """Set the steps σ_j (m,) and the corresponding eigenvectors of the columns."""
         self.sigma, weights = sigma, sigma * self.weights
         f, W = np.linalg.eigh(self.cols.T @ (weights[:, None] * self.cols))
         kept = f > 1e-13 * f[-1]
@@ -145,12 +145,12 @@ class _Run:
         self.ends = self.between[0] / sigma[:, None], self.between[1] / sigma[:, None]
 
     def _aim_at(self, offset: HostArray) -> None:
-        """What is left of the targets beside a part of the field that is not split."""
+        """Subtract the part of the field that is not split from the targets."""
         self.goal = self.y[:, self.kept] - offset
         self._pull()
 
     def _pull(self) -> None:
-        """(H + D − offset) σ w Ψ W transposed, which the ridge step needs, and its part that does not change."""
+        """Compute (H + D − offset) σ w Ψ W transposed, for the ridge step, and its constant part."""
         self.pulled = self.weighted @ (self.goal - self.T + 2.0 * self.D)
         self.fixed = self.weighted @ self.goal
 
@@ -175,7 +175,7 @@ class _Run:
             self.pulled -= self.weighted[:, group] @ raw
 
     def _balance_levels(self, group: slice) -> None:
-        """Levels at which D balances: Newton's method, and halving where it strays."""
+        """Find levels at which D balances, by Newton's method with bisection as a safeguard."""
         nodes = np.arange(group.start, group.stop)
         T, D, (lowest, highest) = self.T[group], self.D[group], (end[group] for end in self.ends)
         level, enough = self.level[group].copy(), BALANCED * self.reach[group] / self.sigma[group]
@@ -186,7 +186,7 @@ class _Run:
             np.maximum(raw, lowest, out=D)
             np.minimum(D, highest, out=D)
             total = D @ self.some_omega + others
-            # a node that balances stays: halving would move it away, and rounding decide whether
+            # a balanced node stays as it is: halving would move it, and the result would depend on rounding
             off = np.abs(total) > enough
             count = np.count_nonzero(off)
             if 2 * count <= nodes.size:  # the others are done
@@ -212,7 +212,7 @@ class _Run:
         self.D[nodes] = D
 
     def bounds(self) -> tuple[HostArray, float, float]:
-        """Unknowns, P there, and a lower bound of min P."""
+        """Return the unknowns, P at them, and a lower bound of min P."""
         self.u, term = self._balanced(), self.term
         dual = float(self.omega @ term.loss.dual(term.theta, self.targets, self.u.T) @ self.weights)
         dual_coef, rest = self._rest()
@@ -229,13 +229,13 @@ class _Run:
         return np.concatenate([C.T.ravel(), c]), primal, dual
 
     def _rest(self) -> tuple[HostArray, HostArray]:
-        """C of the dual point, and what it has beyond the directions that are split, each (s, r)."""
+        """C of the dual point, and its part outside the directions that are split, each (s, r)."""
         pulls = np.asarray(self.term.weighted_cols).T @ (self.u * self.omega) / self.ridge
         dual_coef = pulls @ self.rows
         return dual_coef, dual_coef - (pulls[:, self.kept] @ self.leading.T) @ self.V.T
 
     def skip_rows(self) -> None:
-        """Visit only rows with a u inside of its interval."""
+        """Visit only rows with a u inside its interval."""
         inside = np.any((self.ends[0] < self.D) & (self.ends[1] > self.D), axis=0)
         if not self.final and 0 < np.count_nonzero(inside) <= WORTH * inside.size:
             self._go_on_with(self.kept[inside])
@@ -255,10 +255,10 @@ class _Run:
         self._aim_at(self.cols @ (self.rest @ self.rows[kept].T))
 
     def _balanced(self) -> HostArray:
-        """u of all rows with Σ_i ω_i u_ij = 0 at every node, (m, n)."""
+        """Return u of all rows with Σ_i ω_i u_ij = 0 at every node, (m, n)."""
         for group in self.groups:
             self._balance_levels(group)
-        # rounding must not leave the interval; what is left of a sum goes by making the larger side smaller
+        # rounding must not leave the interval; a remaining imbalance is removed by shrinking the larger side
         u = self.u.copy()
         u[:, self.kept] = ((1.0 - 1e-15) * self.sigma)[:, None] * self.D
         more, less = np.maximum(u, 0.0) @ self.omega, -(np.minimum(u, 0.0) @ self.omega)
@@ -267,20 +267,20 @@ class _Run:
         return np.asarray(np.where(u > 0.0, u * shares[0][:, None], u * shares[1][:, None]))
 
     def _best_level(self, field: HostArray) -> HostArray:
-        """The b_j that minimise P for this field: there the slopes of the rows above and below a kink balance."""
+        """The b_j that minimise P for this field: the slopes of the rows above and below a kink balance there."""
         kinks = self.y - field
         order = np.argsort(kinks, axis=1)
-        # a level beyond a kink takes its slope from the upper to the lower end
+        # a level beyond a kink moves its slope from the upper to the lower end
         jumps = np.take_along_axis(self.omega * (self.high - self.low), order, axis=1)
         most = self.high @ self.omega
         slope, rounding = np.cumsum(jumps, axis=1) - most[:, None], 1e-12 * most[:, None]
-        # where no slope is left between two kinks, the level is halfway, which rounding does not change
+        # if the slope vanishes between two kinks, the level is their midpoint, which is stable under rounding
         first, node = np.argmax(slope >= -rounding, axis=1), np.arange(most.size)
         second = np.where(np.any(slope > rounding, axis=1), np.argmax(slope > rounding, axis=1), first)
         return np.asarray(0.5 * (kinks[node, order[node, first]] + kinks[node, order[node, second]]))
 
     def adapting_step(self) -> None:
-        """One iteration, and σ_j changed where one residual of a node is much larger than the other."""
+        """Run one iteration; change σ_j if one residual of a node is much larger than the other."""
         before = self.D - self.T
         self.step()
         now, field = self.D - self.T, self.cols @ self.inner
@@ -290,7 +290,7 @@ class _Run:
         self._pull()
 
     def _change(self, sigma: HostArray, before: HostArray) -> None:
-        """Other steps for the same H and u."""
+        """Change the steps; keep H and u."""
         fresh = self.D * (before / sigma)[:, None]
         self.T += fresh - self.D
         self.D = fresh
@@ -298,12 +298,12 @@ class _Run:
 
 
 def _by_node(values: HostArray, n: int, m: int) -> HostArray:
-    """(m, n) of what broadcasts to (n, m)."""
+    """Broadcast values that fit (n, m), and return them as (m, n)."""
     return np.ascontiguousarray(np.broadcast_to(values, (n, m)).T)
 
 
 def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray, HostArray, HostArray, float]:
-    """Directions that a ridge does not hold, or enough of them.
+    """The eigenvectors whose eigenvalues are not small relative to the ridge; at least one.
 
     Returns
     -------
@@ -313,19 +313,19 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray,
     values : ndarray (k, n)
         Φ V transposed.
     rest : float
-        All other eigenvalues are at most about this.
+        An approximate upper bound of all other eigenvalues.
     """
     n, r = rows.shape
     count, rng, few = 64, np.random.default_rng(0), min(n, r) <= MAX_FEATURES_FOR_ALL
     single = rows if few else rows.astype(np.float32)
     while not few and count <= min(n, r) // 3:
-        # one step of subspace iteration: they need not be exact, for what they miss is held by the ridge
+        # One step of subspace iteration: the vectors need not be exact because the ridge dominates the remainder.
         probes = single @ rng.standard_normal((r, count), dtype=np.float32)
         probes *= omega[:, None].astype(np.float32)
         Q = np.linalg.qr((single.T @ probes).astype(np.float64))[0]
         Z = rows @ Q
         e, S = np.linalg.eigh(Z.T @ (omega[:, None] * Z))
-        if e[0] <= ridge:  # in all other directions the ridge outweighs the losses
+        if e[0] <= ridge:  # the ridge dominates the losses in all other directions
             kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
             S = S[:, kept]
             return e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge)
@@ -333,7 +333,7 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray,
     scaled = rows * np.sqrt(omega)[:, None]
     e, V = np.linalg.eigh(scaled @ scaled.T if n < r else scaled.T @ scaled)
     kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
-    kept[-1] = True  # also where all rows are alike, and no direction has any size
+    kept[-1] = True  # also if all rows are equal and every direction has size zero
     e, V = e[kept], np.ascontiguousarray(V[:, kept])
     if n < r:
         V = (scaled.T @ V) / np.sqrt(np.maximum(e, np.finfo(float).tiny))

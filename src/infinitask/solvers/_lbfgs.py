@@ -1,8 +1,8 @@
 r"""L-BFGS at one level of smoothing, in the metric of :mod:`~infinitask.solvers._basis`.
 
-Needs of the objective: value and gradient. The metric M is close to the Hessian, and the first step is −M⁻¹ g, of
+The objective must provide value and gradient. The metric M is close to the Hessian, and the first step is −M⁻¹ g, of
 length one; SciPy's L-BFGS-B, made for unknown scales, tries a shorter one at every level of smoothing. The last steps s
-and changes of the gradient y, the rows of S and Y, enter in the compact form
+and gradient changes y, the rows of S and Y, enter in the compact form
 
 .. math::
 
@@ -12,8 +12,8 @@ and changes of the gradient y, the rows of S and Y, enter in the compact form
         \begin{pmatrix} S \\ Y M^{-1} \end{pmatrix},
     \qquad R = \mathrm{triu}(S Y^\top), \; D = \mathrm{diag}(S Y^\top),
 
-a handful of products with matrices instead of eighty operations on vectors. A step asks M once, for M⁻¹ g: M⁻¹ y is the
-difference of two of these.
+This takes a few matrix products instead of eighty vector operations. Each step applies M⁻¹ once, to g: M⁻¹ y is the
+difference of two such results.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from infinitask.solvers._base import Ledger
 from infinitask.solvers._basis import Metric
 
 STEPS_REMEMBERED = 20
-"""Steps from which the inverse Hessian is estimated."""
+"""The number of steps from which the inverse Hessian is estimated."""
 
 EVALUATIONS_BEFORE_ASKING = 25
-"""Evaluations between two points at which a caller may give up: to decide costs about one evaluation."""
+"""The number of evaluations between two points at which a caller may stop: deciding costs about one evaluation."""
 
 
 class StepMemory:
@@ -43,7 +43,7 @@ class StepMemory:
     size : int
         Number of unknowns.
     length : int
-        Steps that are remembered.
+        The number of steps to remember.
     """
 
     def __init__(self, size: int, length: int = STEPS_REMEMBERED) -> None:
@@ -53,10 +53,10 @@ class StepMemory:
         self._SY, self._YMY = np.zeros((length, length)), np.zeros((length, length))
 
     def add(self, s: HostArray, y: HostArray, My: HostArray) -> None:
-        """Remember a step, what it did to the gradient and M⁻¹ of that, unless it tells nothing of the curvature."""
+        """Store a step, its gradient change and M⁻¹ of that, unless it contains no information on the curvature."""
         if not float(s @ y) > 1e-14 * float(y @ My):
             return
-        k = self.count % self.length  # in place of the oldest
+        k = self.count % self.length  # replaces the oldest
         self._S[k], self._MY[k] = s, My
         self.count += 1
         known = slice(min(self.count, self.length))
@@ -90,8 +90,8 @@ def lbfgs_stage(
 ) -> Iterator[tuple[HostArray, Evaluation, int | None]]:
     """Minimise P_κ from z until the ledger finds an evaluation good enough.
 
-    Yields z and its evaluation at the end and, some evaluations apart, on the way, with the number of evaluations since
-    the optimisation error was last halved; None at the end.
+    Yields z and its evaluation every few evaluations and at the end, with the number of evaluations since the
+    optimisation error was last halved; this number is None at the end.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ def lbfgs_stage(
         if fresh is None:
             if memory.count == 0:
                 break
-            memory = StepMemory(z.size)  # the steps remembered are spoilt by rounding
+            memory = StepMemory(z.size)  # the stored steps are spoilt by rounding
             continue
         change, before = fresh.gradient - here.gradient, downhill
         z, here = z + step * along, fresh
         age += 1
         ledger.n_iter += 1
-        if step < 0.5 and age >= 4:  # a short step says that a metric of some age no longer fits
+        if step < 0.5 and age >= 4:  # a short step indicates that an old metric no longer fits
             memory, metric, age = StepMemory(z.size), measure(z, smoothing), 0
             downhill = metric.solve(here.gradient)
             continue
@@ -142,10 +142,10 @@ def line_search(
     label: str,
     curvature: float = 0.5,
 ) -> tuple[float, Evaluation | None]:
-    """A step along a descent direction at whose end the slope is small against the one at its start.
+    """Make a step along a descent direction to a point at which the slope is small relative to that at the start.
 
-    P_κ is convex and piecewise quadratic along the line, so the zero of its slope is bracketed and found by regula
-    falsi; rounding, which hides the decrease of P_κ near the minimum, does not hide the slope.
+    P_κ is convex and piecewise quadratic along the line. The zero of its slope is bracketed and found by regula falsi;
+    rounding hides the decrease of P_κ near the minimum, but not the slope.
     """
     slope = float(here.gradient @ direction)
     if not slope < 0.0:
@@ -163,7 +163,7 @@ def line_search(
             break
         if end < 0.0 and not np.isfinite(high):
             return (step, fresh) if fresh.smoothed <= here.smoothed + rounding else (0.0, None)
-        # an end that stays while the other moves twice counts half: regula falsi alone creeps up to a kink
+        # an end that stays while the other moves twice gets half its value: plain regula falsi creeps up to a kink
         if end < 0.0:
             high_slope = 0.5 * high_slope if last < 0.0 else high_slope
             low, low_slope = step, end

@@ -1,12 +1,12 @@
-"""Level sets by a walk over the fraction: exact, up to rounding, whatever the ridge on t is.
+"""Level sets by a walk over the fraction: exact up to rounding, for any ridge on t.
 
-For a given t the problem falls apart into its nodes. The best h of node θ is that of the one-class machine whose
-threshold is t(θ). That is the machine of some fraction s near θ: with h = K b/(αθ) its threshold is ρ(s)/(αθ), see
-:mod:`~infinitask.solvers._one_class_path`. What is left is a problem in t alone,
+For a given t the problem separates into its nodes. The best h of node θ is that of the one-class machine with
+threshold t(θ). This is the machine of some fraction s near θ: with h = K b/(αθ) its threshold is ρ(s)/(αθ), see
+:mod:`~infinitask.solvers._one_class_path`. The remaining problem is in t alone,
 
     min over t   Σ_j w_j (S(α θ_j t_j)/(α θ_j²) − t_j) + (λ/2)‖t‖²,    S′(ρ) = s(ρ), the fraction whose threshold is ρ,
 
-convex, with as many unknowns as t has, and s is known from the walk: Newton's method takes a few milliseconds.
+convex, with the unknowns of t. The walk gives s, and Newton's method takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from infinitask.solvers._one_class_knots import Knots
 from infinitask.solvers._one_class_path import Path
 
 BELOW = (0.5, 0.001)
-"""The walk goes on to this part of the smallest node: fractions lie below their nodes where t is held by its ridge. The
-second number is for a ridge so heavy that the first one is not enough."""
+"""The walk continues down to this fraction of the smallest node: the ridge on t makes fractions smaller than their
+nodes. The second number applies if the ridge is so large that the first is not enough."""
 
 
 def by_walk(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
-    """All one-class machines by one walk, and the bias that joins them; no start is as good.
+    """Solve all one-class machines by one walk, and find the bias that joins them; ``start`` is ignored.
 
-    The Gram matrix may be off by rounding: bounds are computed with Φ.
+    The Gram matrix may be inexact due to rounding, so bounds are computed with Φ.
     """
     ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
     omega = to_host(objective.sample_weight)
@@ -45,7 +45,7 @@ def by_walk(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[
         problem = _Threshold(path, objective)
         weights, c = problem.weights, problem.best()
         machines = np.column_stack([path.machine(s) for s in problem.fractions(c)])
-        A = np.clip(machines, 0.0, omega_of[:, None]) / theta  # rounding must not leave the dual's interval
+        A = np.clip(machines, 0.0, omega_of[:, None]) / theta  # rounding must not leave the dual interval
         C = rows.T @ A @ (weights[:, None] * cols) / objective.alpha
         pull = (weights * np.sum(A, axis=0)) @ problem.cols - problem.linear
         dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / problem.ridge
@@ -62,19 +62,19 @@ def by_walk(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[
 
 
 def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:
-    """The machines of all fractions that the nodes may need, then those of more fractions if these are not enough."""
+    """Yield the machines of all fractions that the nodes may need, then those of more fractions if necessary."""
     smallest = float(np.min(theta))
     for below in BELOW:
         path = Path(K, omega, below * smallest)
         if path.too_wide and path.fractions[0] > BELOW[0] * smallest:
             break
         yield path
-        if path.too_wide:  # it saw more than the first one, and no machine is needed
+        if path.too_wide:  # it covers more fractions than the first one, and may need no further machine
             return
     else:
         return
     rest = np.sort(theta[theta < path.fractions[0]])
-    for knots in (rest[::2], rest):  # half of them take less time, and are mostly enough
+    for knots in (rest[::2], rest):  # half of them take less time and usually suffice
         yield Knots(K, omega, np.unique([BELOW[0] * smallest, *knots]), path)
 
 
@@ -103,7 +103,7 @@ class _Threshold:
     def best(self) -> HostArray:
         """The best c."""
         target = -self.path.threshold(self.theta) / (self.alpha * self.theta)
-        scaled = 10.0 * self.weights[:, None] * self.cols  # near the thresholds of the nodes at first
+        scaled = 10.0 * self.weights[:, None] * self.cols  # starts near the thresholds of the nodes
         c = np.linalg.solve(self.cols.T @ scaled + self.ridge * np.eye(self.linear.size), scaled.T @ target)
         value = self._value(c)
         for _ in range(50):
@@ -134,7 +134,7 @@ class _Threshold:
         return risk + float(self.linear @ c + 0.5 * self.ridge * c @ c)
 
     def _step(self, c: HostArray) -> HostArray:
-        """Newton's step."""
+        """One step of Newton's method."""
         rho = self._rho(c)
         width = 1e-3 * float(self.path.thresholds[-1])  # s′ is the slope of a secant
         bend = (self._fraction(rho + width) - self._fraction(rho - width)) / (2.0 * width)

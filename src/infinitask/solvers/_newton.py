@@ -1,13 +1,14 @@
 r"""Semismooth Newton at one level of smoothing.
 
-Needs of the objective: value, gradient, and the pairs (i, j) at which the smoothed losses are curved. With Z the rows
-z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights the generalised Hessian is Λ + Zᵀ W Z. Three ways to
-solve with it:
+The objective must provide value, gradient, and the pairs (i, j) at which the smoothed losses are curved. With Z the
+rows
+z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights, the generalised Hessian is Λ + Zᵀ W Z. There are
+three ways to solve with it:
 
 * **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the
-  bias: as many equations as curved pairs, whatever r and s are. Nodes whose features are orthogonal (a diagonal task
-  kernel) give separate, small systems.
-* **unknowns**: the r·s + s_b equations themselves, summed up over blocks of rows; no list of pairs is made.
+  bias: one equation per curved pair, for any r and s. Nodes with orthogonal features (a diagonal task kernel) give
+  separate, small systems.
+* **unknowns**: the r·s + s_b equations themselves, summed over blocks of rows, without a list of pairs.
 * **conjugate gradients**: products only, preconditioned by the diagonal in the joint eigenbasis.
 """
 
@@ -30,16 +31,16 @@ from infinitask.solvers._basis import Metric
 from infinitask.solvers._lbfgs import line_search
 
 MAX_SOLVE_COST = 3e11
-"""The most operations of one dense solve: several seconds on two cores."""
+"""The maximum number of operations of one dense solve: several seconds on two cores."""
 
 CHEAP_SOLVE = 1e10
-"""The most operations of a dense solve where there is an alternative."""
+"""The maximum number of operations of a dense solve if there is an alternative."""
 
 MIN_PAIRS_UNLISTED = 200_000
-"""From this number of pairs on, a cheap step is taken by unknowns: the list of curved pairs may have millions."""
+"""From this number of pairs on, a cheap step is solved by unknowns: the list of curved pairs may have millions."""
 
 PAIRS_AT_A_TIME = 16_384
-"""Pairs whose features are gathered at a time."""
+"""The number of pairs whose features are gathered at a time."""
 
 
 class Pairs(NamedTuple):
@@ -52,7 +53,7 @@ class Pairs(NamedTuple):
 
 
 def pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> list[Pairs]:
-    """The pairs of every integral at which the smoothed loss is curved."""
+    """Return the pairs of every integral at which the smoothed loss is curved."""
     found: list[list[Pairs]] = [[] for _ in objective.integrals]
     for block, parts in objective.curvatures(z, smoothing):
         for t, part in enumerate(parts):
@@ -63,7 +64,7 @@ def pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> list[Pair
 
 
 def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v: HostArray) -> HostArray:
-    """∇²P_κ(z) v, (size,), by one more pass over the data."""
+    """∇²P_κ(z) v, (size,), computed in one pass over the data."""
     xp = namespace(objective.rows)
     V, b = objective.split(v)
     out_C, out_c = 0.0 * V, None if b is None else 0.0 * b
@@ -84,15 +85,15 @@ def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v:
 
 
 class NewtonSystem:
-    """Solves with the generalised Hessian of an objective.
+    """Solve with the generalised Hessian of an objective.
 
     Parameters
     ----------
     objective : Objective
     damping : ndarray (size,) or None
-        Added to the ridge, for a free bias that has none.
+        Added to the ridge of a free bias, which is zero.
     limit : float
-        The most operations of one dense solve.
+        The maximum number of operations of one dense solve.
     """
 
     def __init__(self, objective: Objective, damping: HostArray | None = None, limit: float = MAX_SOLVE_COST) -> None:
@@ -100,7 +101,7 @@ class NewtonSystem:
         self.limit = limit
         self.ridge = objective.ridge if damping is None else objective.ridge + damping
 
-    # -- what does not depend on the point
+    # -- independent of the point
     @cached_property
     def rows(self) -> HostArray:
         """Φ on the host."""
@@ -108,12 +109,12 @@ class NewtonSystem:
 
     @cached_property
     def cols(self) -> HostArray:
-        """ψ of all integrals below each other, (nodes of all integrals, s)."""
+        """ψ of all integrals, stacked, (nodes of all integrals, s)."""
         return np.concatenate([t.cols for t in self.objective.host_integrals])
 
     @cached_property
     def bias_cols(self) -> HostArray:
-        """ψ_b likewise, (nodes of all integrals, s_b)."""
+        """ψ_b of all integrals, stacked, (nodes of all integrals, s_b)."""
         terms, width = self.objective.host_integrals, self.objective.bias_size
         parts = [np.zeros((t.cols.shape[0], width)) if t.bias_cols is None else t.bias_cols for t in terms]
         return np.concatenate(parts)
@@ -125,13 +126,13 @@ class NewtonSystem:
 
     @cached_property
     def component(self) -> HostArray:
-        """For every node the number of its group: nodes of different groups have orthogonal features."""
+        """The group of every node, as a number: nodes of different groups have orthogonal features."""
         gram = np.abs(self.task_gram)
         scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
         return np.asarray(connected_components(gram > 1e-13 * scale, directed=False)[1])
 
     def active(self, z: HostArray, smoothing: Smoothing) -> Pairs:
-        """The curved pairs at z, numbered over the nodes of all integrals."""
+        """The curved pairs at z, with node numbers over all integrals."""
         found = pairs(self.objective, z, smoothing)
         sizes = [t.cols.shape[0] for t in self.objective.integrals]
         starts = np.cumsum([0, *sizes])
@@ -147,9 +148,9 @@ class NewtonSystem:
         C = self.rows.T @ (per_node @ self.cols)
         return np.concatenate([C.ravel(), self.bias_cols.T @ per_node.sum(axis=0)])
 
-    # -- the three ways
+    # -- the three ways to solve
     def direction(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> tuple[HostArray, str]:
-        """−(Λ + ZᵀWZ)⁻¹ g, and how it was found; by conjugate gradients where a dense system would be too large."""
+        """−(Λ + ZᵀWZ)⁻¹ g, and the name of the method; conjugate gradients if a dense system would be too large."""
         n, p = self.rows.shape[0], self.objective.size
         if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and cost_by_unknowns(self.objective, n) < CHEAP_SOLVE:
             return self.by_unknowns(z, smoothing, g), f"{p} unknowns"
@@ -164,7 +165,7 @@ class NewtonSystem:
         if min(by_pairs, by_unknowns) > self.limit:
             return self.by_products(z, smoothing, g, metric), "conjugate gradients"
         solve, name = partial(self.by_pairs, active), f"{active.row.size} pairs"
-        # Many more pairs than unknowns make the pairs' system nearly singular: rounding is then worth some operations.
+        # Many more pairs than unknowns make the pairs' system nearly singular: avoiding that is worth some operations.
         redundant = active.row.size > 4 * p and by_unknowns < 20.0 * by_pairs
         if by_unknowns < by_pairs or redundant:
             solve, name = partial(self.by_unknowns, z, smoothing), f"{p} unknowns"
@@ -190,7 +191,7 @@ class NewtonSystem:
         return np.asarray(moved)
 
     def by_pairs(self, active: Pairs, g: HostArray) -> HostArray:
-        """With q = W Z d the forces at the pairs: M q − B d_c = −Z_C g_C/λ and Bᵀq + Λ_b d_c = −g_c."""
+        """Solve M q − B d_c = −Z_C g_C/λ and Bᵀq + Λ_b d_c = −g_c, where q = W Z d are the forces at the pairs."""
         objective, row, node, weight = self.objective, active.row, active.node, active.weight
         count = objective.size - objective.bias_size
         held = np.concatenate([g[:count] / objective.alpha, np.zeros(objective.bias_size)])
@@ -216,7 +217,7 @@ class NewtonSystem:
         return np.concatenate([-(g[:count] + pulled) / objective.alpha, d_c])
 
     def by_unknowns(self, z: HostArray, smoothing: Smoothing, g: HostArray) -> HostArray:
-        """With the Hessian Λ + Σ_i φ_i φ_iᵀ ⊗ Ψᵀ diag(W_i) Ψ, and the bias, from the weights W (n, nodes)."""
+        """Solve with the Hessian Λ + Σ_i φ_i φ_iᵀ ⊗ Ψᵀ diag(W_i) Ψ, and the bias, from the weights W (n, nodes)."""
         objective = self.objective
         (r, s), b = objective.shape, objective.bias_size
         joint = np.concatenate([self.cols, self.bias_cols], axis=1)
@@ -246,7 +247,7 @@ class NewtonSystem:
         return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
 
     def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> HostArray:
-        """Conjugate gradients, preconditioned by the metric, until the residual is a tenth of the gradient."""
+        """Run conjugate gradients, preconditioned by the metric, until the residual is a tenth of the gradient."""
 
         def product(v: HostArray) -> HostArray:
             return np.asarray(
@@ -262,7 +263,7 @@ def _size(g: HostArray, ridge: HostArray) -> float:
 
 
 def _factor(M: HostArray) -> tuple[HostArray, bool]:
-    """Cholesky factor; a matrix that rounding made indefinite gets the smallest jitter that helps."""
+    """Cholesky factor. A matrix that rounding made indefinite gets the smallest jitter that makes it definite."""
     jitter = 0.0
     top = float(np.max(np.diag(M)))
     for exponent in range(-15, -5):
@@ -283,7 +284,7 @@ def newton_stage(
     smoothing: Smoothing,
     metric: Metric,
 ) -> tuple[HostArray, bool]:
-    """Minimise P_κ from z until the ledger finds an evaluation good enough; returns the new z and whether one was.
+    """Minimise P_κ from z until the ledger finds an evaluation good enough; return the new z and whether it did.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ def newton_stage(
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
     here = ledger.evaluate(z, smoothing, label)
     short, idle, goal = 0, 0, 0.5 * here.error
-    for _ in range(15):  # then a level of smoothing closer to the last one is tried
+    for _ in range(15):  # afterwards a level of smoothing closer to the last one is tried
         if ledger.done or ledger.enough(here):
             return z, True
         try:
@@ -309,9 +310,9 @@ def newton_stage(
             return z, False
         z, here = z + step * direction, fresh
         ledger.n_iter += 1
-        # kinks on the way cut steps short; several short ones in a row mean that the problem should be smoother
+        # kinks along the direction shorten the steps; several short steps in a row mean that more smoothing is needed
         short = short + 1 if step < 0.25 else 0
-        # full steps that do not reduce the error lead nowhere: hardly any pair determines a free bias
+        # full steps that do not reduce the error are useless: hardly any pair determines a free bias
         idle = 0 if step < 1.0 or here.error <= goal else idle + 1
         goal = min(goal, 0.5 * here.error) if idle == 0 else goal
         if max(short, idle) >= 4:

@@ -1,7 +1,7 @@
-"""One-class machines of some fractions, one by one, for kernels so narrow that most rows are on the margin.
+"""One-class machines of some fractions, solved separately, for kernels so narrow that most rows are on the margin.
 
-A walk (:mod:`~infinitask.solvers._one_class_path`) inverts the Gram matrix of the margin; scikit-learn's machines
-change two rows at a time, and do not care how wide it is.
+A walk (:mod:`~infinitask.solvers._one_class_path`) inverts the Gram matrix of the margin. The machines of scikit-learn
+change two rows at a time, at a cost that does not depend on the width of the margin.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from infinitask._base.arrays import HostArray
 from infinitask.solvers._one_class_path import Path
 
 TOL = 1e-5
-"""Tolerance of a machine: fields on its margin differ by as much, in terms of the largest entry of K times n."""
+"""Tolerance of a machine: the largest difference of fields on its margin, relative to n times the maximum of K."""
 
 
 class Knots:
-    """Machines of some fractions, and mixtures of neighbours between them.
+    """One-class machines of some fractions, with mixtures of neighbours in between.
 
-    A mixture is a dual point of the fraction between its neighbours, and all but its machine. The attributes are those
-    of :class:`~infinitask.solvers._one_class_path.Path`, and a walk that ended early serves the fractions it saw.
+    A mixture is a dual point of the fraction between its neighbours, and nearly optimal. The attributes are those of
+    :class:`~infinitask.solvers._one_class_path.Path`. A walk that ended early serves the fractions it covered.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Knots:
     omega : ndarray (n,)
         Positive, summing to one.
     fractions : ndarray (k,)
-        Ascending, in (0, 1), and below those of the walk.
+        Ascending, in (0, 1), and below the fractions of the walk.
     walk : Path or None
         The machines of larger fractions.
 
@@ -56,7 +56,7 @@ class Knots:
             scale = float(fraction) / float(np.sum(b))
             machines.append(np.minimum(scale * b, omega))
             thresholds.append(scale * float(machine.offset_[0]))
-        if walk is None:  # at θ = 1 all rows are outside
+        if walk is None:  # all rows are outside at θ = 1
             last, above = [1.0], [float(np.max(K @ omega))]
             machines.append(omega)
         else:

@@ -1,13 +1,13 @@
-r"""All one-class machines by one walk over the fraction outside of the level set.
+r"""All one-class machines by one walk over the fraction outside the level set.
 
-Where every node has an h of its own, the level sets' problem falls apart, up to the ridge on t, into the one-class
-machines of its nodes. With b = θ times the dual point, the machine of θ is
+If every node has an h of its own, the level set problem separates, up to the ridge on t, into the one-class machines of
+its nodes. With b = θ times the dual point, the machine of θ is
 
 .. math:: \min_b \; \tfrac12 b^\top K b \quad \text{such that} \quad \sum_i b_i = \theta, \; 0 \le b_i \le \omega_i,
 
-a programme in the single number θ, whose solution is piecewise linear. The walk begins at θ = 1, where b = ω, and goes
-down. Rows strictly between their bounds, the margin M, move along K_MM⁻¹ 1, and their field stays equal, K b = ρ; at an
-event a row joins or leaves them. All machines together cost about as much as ten of them solved one by one (n = 2 000).
+a programme in the single number θ, whose solution is piecewise linear. The walk begins at θ = 1 with b = ω and goes
+down. Rows strictly between their bounds, the margin M, move along K_MM⁻¹ 1, and their fields remain equal, K b = ρ. A
+row joins or leaves the margin at each event. All machines together cost about as much as ten separate ones (n = 2 000).
 ρ grows with θ, and is linear between events.
 """
 
@@ -20,23 +20,23 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 
 JITTER = 1e-6
-"""Added to the diagonal of K, in terms of its largest entry: nearly equal rows can be told apart, and fields of rows
-on the margin are equal to a millionth of b only, so that a threshold can part them. The objective changes by a part of
-about 1e-6."""
+"""Added to the diagonal of K, relative to its largest entry. It distinguishes nearly equal rows, and makes fields of
+rows on the margin equal only to a millionth of b, so that a threshold can separate them. The objective changes by a
+relative 1e-6."""
 
 RENEWED = 300
-"""Every 300 events K b is computed afresh: changes add up rounding."""
+"""K b is recomputed every 300 events because updates accumulate rounding errors."""
 
 WORK_PER_PAIR = 400.0
-"""The walk gives up after n² times this number of operations, with n at least 1 000. With a narrow kernel most rows are
-on the margin, and machines one by one are faster."""
+"""The walk stops early after n² times this number of operations, with n at least 1 000. With a narrow kernel most rows
+are on the margin, and separate machines are faster."""
 
 REMEMBERED = 64
-"""b is kept at every 64th event; the steps between are repeated from there."""
+"""b is stored at every 64th event; the steps in between are repeated from there."""
 
 
 class Path:
-    """The machines of all fractions from one down to a smallest one.
+    """The machines of all fractions from one down to ``smallest``.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Path:
     Attributes
     ----------
     fractions, thresholds : ndarray (k,)
-        θ and ρ of the events; both ascend, and ρ is linear between.
+        θ and ρ of the events; both ascend, and ρ is linear in between.
     too_wide : bool
-        Whether the walk ended early, because too many rows were on the margin: ``fractions`` begin where it ended.
+        Whether the walk ended early because the margin had too many rows: ``fractions`` begin at its end.
 
     Examples
     --------
@@ -71,10 +71,10 @@ class Path:
             walk.event(smallest)
         self.too_wide = walk.theta > smallest
         self._steps, self._kept = walk.steps, walk.kept
-        self._begun = np.array([step.theta for step in walk.steps])  # θ where each step begins: they fall
+        self._begun = np.array([step.theta for step in walk.steps])  # θ at which each step begins, descending
         ends = [(step.theta, step.rho) for step in walk.steps] + [(walk.theta, walk.rho)]
         self.fractions, self.thresholds = np.array(ends[::-1]).T
-        # rounding must not turn the order
+        # rounding must not change the order
         self.fractions, self.thresholds = (np.maximum.accumulate(a) for a in (self.fractions, self.thresholds))
 
     def threshold(self, fraction: Any) -> HostArray:
@@ -94,24 +94,24 @@ class Path:
 
 
 class _Step(NamedTuple):
-    """What happens between two events."""
+    """The changes between two events."""
 
     theta: float
-    """θ at its beginning."""
+    """θ at the beginning."""
     rho: float
-    """ρ there."""
+    """ρ at the beginning."""
     rows: HostArray
     """The rows on the margin."""
     before: HostArray
-    """Their b."""
+    """b of these rows."""
     rate: HostArray
-    """How fast b changes, for each unit by which θ falls."""
+    """The change of b per unit by which θ falls."""
     after: HostArray
-    """b at the end, on a bound where a row leaves."""
+    """b at the end, on a bound if a row leaves."""
 
 
 class _Margin:
-    """The rows between their bounds, with K at them, their Gram matrix and its inverse."""
+    """The rows between their bounds, with their columns of K, their Gram matrix and its inverse."""
 
     def __init__(self, K: HostArray, jitter: float) -> None:
         self.K, self.jitter = K, jitter
@@ -132,11 +132,11 @@ class _Margin:
 
     @property
     def columns(self) -> HostArray:
-        """K at the rows of the margin, (m, n)."""
+        """The columns of K for the rows of the margin, (m, n)."""
         return self._columns[: len(self.rows)]
 
     def add(self, row: int) -> None:
-        """A row joins."""
+        """Add a row."""
         m = len(self.rows)
         if m == len(self._gram):
             self._gram, self._inverse = (np.pad(matrix, (0, m)) for matrix in (self._gram, self._inverse))
@@ -148,7 +148,7 @@ class _Margin:
         u = self.inverse @ along
         rest = own - float(along @ u)
         self.rows.append(row)
-        if rest <= 10.0 * self.jitter:  # nearly a mixture of the others
+        if rest <= 10.0 * self.jitter:  # nearly a linear combination of the others
             self._invert()
             return
         self._inverse[:m, :m] += np.multiply.outer(u, u / rest)
@@ -156,7 +156,7 @@ class _Margin:
         self._inverse[m, m] = 1.0 / rest
 
     def drop(self, k: int) -> int:
-        """The row at position k leaves; the last one takes its place."""
+        """Remove the row at position k; the last one takes its place."""
         m, last = len(self.rows), len(self.rows) - 1
         for matrix in (self._gram, self._inverse):
             matrix[[k, last], :m] = matrix[[last, k], :m]
@@ -185,14 +185,14 @@ class _Margin:
 
 
 class _Walk:
-    """Where the walk is: b, the sides of the rows, and how far their fields are above ρ."""
+    """The state of the walk: b, the sides of the rows, and the distance of their fields from ρ."""
 
     def __init__(self, K: HostArray, omega: HostArray) -> None:
         self.K, self.omega = K, omega
         self.largest = float(np.max(np.diagonal(K)))
         self.b, self.theta = omega.copy(), float(np.sum(omega))
         self.side = np.ones(omega.size)
-        """1 outside of the level set (b = ω), −1 inside (b = 0), 0 on its boundary."""
+        """1 outside the level set (b = ω), −1 inside (b = 0), 0 on its boundary."""
         self.margin = _Margin(K, JITTER * self.largest)
         self.above, self.rho, self.work = K @ self.b, 0.0, 0.0
         self.steps: list[_Step] = []
@@ -200,25 +200,25 @@ class _Walk:
         self._begin()
 
     def _begin(self) -> None:
-        """A margin of one row: of those outside, the one that is nearest."""
+        """Begin with a margin of one row, the nearest one outside."""
         first = int(np.argmax(np.where(self.side > 0.0, self.above, -np.inf)))
         self.margin.add(first)
         self.side[first] = 0.0
         self._measure(self.above + self.rho)
 
     def _measure(self, field: HostArray) -> None:
-        """ρ and how far K b is above it."""
+        """Compute ρ and K b − ρ."""
         rows = self.margin.rows
         self.rho = float(np.mean(field[rows] + self.margin.jitter * self.b[rows]))
         self.above = field - self.rho
 
     @property
     def too_wide(self) -> bool:
-        """Whether the margin is so wide that others are faster."""
+        """Whether the margin is so wide that other methods are faster."""
         return self.work > WORK_PER_PAIR * max(self.b.size, 1_000) ** 2
 
     def event(self, fraction: float) -> None:
-        """From one event to the next, or to a fraction."""
+        """Walk from one event to the next, or to a fraction."""
         margin, rows = self.margin, np.array(self.margin.rows)
         self.work += 12.0 * rows.size**2 + 2.0 * rows.size * self.b.size
         if len(self.steps) % RENEWED == RENEWED - 1:
@@ -227,7 +227,7 @@ class _Walk:
             self.kept.append(self.b.copy())
         v = margin.direction()
         total = float(np.sum(v))
-        db, drho = -v / total, -1.0 / total  # for each unit by which θ falls
+        db, drho = -v / total, -1.0 / total  # per unit by which θ falls
         above = db @ margin.columns - drho
         leaves, joins = _time(self.b[rows], db, self.omega[rows]), self._meetings(above)
         k, j = int(np.argmin(leaves)), int(np.argmin(joins))
@@ -245,9 +245,9 @@ class _Walk:
         self.steps.append(_Step(theta, rho, rows, before, db, self.b[rows]))
 
     def _meetings(self, rate: HostArray) -> HostArray:
-        """When the rows meet the margin, whose fields change at this rate; inf for those that do not."""
+        """When each row reaches the margin, whose fields change at this rate; inf for rows that do not reach it."""
         times = np.full(rate.size, np.inf)
-        comes = self.side * rate > 1e-12 * self.largest  # less is rounding
+        comes = self.side * rate > 1e-12 * self.largest  # smaller values are rounding
         np.divide(-self.above, rate, out=times, where=comes)
         return np.asarray(np.maximum(times, 0.0))
 
@@ -261,7 +261,7 @@ class _Walk:
 
 
 def _time(b: HostArray, db: HostArray, omega: HostArray) -> HostArray:
-    """When entries that move reach one of their bounds."""
+    """When moving entries reach one of their bounds."""
     times = np.full(b.size, np.inf)
     np.divide(-b, db, out=times, where=db < 0.0)
     np.divide(omega - b, db, out=times, where=db > 0.0)

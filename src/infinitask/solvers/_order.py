@@ -1,20 +1,20 @@
-r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training rows.
+r"""Proof that curves are increasing: ∂h/∂θ ≥ 0 for *all* θ at the training rows.
 
-A penalty looks at nodes. Between them a proof is needed, and the reproducing property gives one: for a curve
-g(θ) = ∂h(x)(θ)/∂θ = ⟨c, ψ'(θ)⟩ of the RKHS, |g''| ≤ ‖c‖ ‖ψ'''‖, and ‖ψ'''‖² = ∂₁³∂₂³k(θ, θ) is one number for a
+A penalty only constrains the nodes. Between them a proof is needed. The reproducing property provides it: for a curve
+g(θ) = ∂h(x)(θ)/∂θ = ⟨c, ψ'(θ)⟩ of the RKHS, |g''| ≤ ‖c‖ ‖ψ'''‖, and ‖ψ'''‖² = ∂₁³∂₂³k(θ, θ) is a constant for a
 stationary kernel. On a grid of step δ therefore
 
 .. math:: g(\theta) \ge \min(g(\theta_a), g(\theta_b)) - \tfrac{\delta^2}{8} \|c\| \, \|\psi'''\|
 
-between neighbours θ_a, θ_b (:meth:`TaskKernel.slope_error <infinitask.kernels.TaskKernel.slope_error>`): where the
+between neighbours θ_a, θ_b (:meth:`TaskKernel.slope_error <infinitask.kernels.TaskKernel.slope_error>`). If the
 right-hand side is nonnegative everywhere, the order holds for every θ.
 
-How a fit gets there: (1) minimise with a heavy penalty on negative slopes, at more nodes than the risk has and at both
-ends of Θ; (2) measure by how much the proof fails, V; (3) add V times a bias that provably rises at a rate of one.
-The lower bound of step (1) is one for the problem with the constraint too, because a penalty costs less than a
-constraint. So the gap that is reported is the distance to the best model in these features that is in order, for all θ.
-Where it is too large, what V is made of decides: a finer grid of the proof, more nodes if the curves fall between them,
-or a heavier penalty and a smaller gap.
+A fit proceeds in three steps: (1) minimise with a large penalty on negative slopes, at more nodes than the risk has and
+at both ends of Θ; (2) measure the violation V of the proof; (3) add V times a bias whose slope is provably at least
+one. The lower bound of step (1) also holds for the problem with the constraint because a penalty costs less than a
+constraint. The reported gap is therefore the distance to the best model in these features that is in order for all θ.
+If the gap is too large, the source of V decides what to refine: a finer grid of the proof, more nodes if the curves
+fall between them, or a larger penalty and a smaller gap.
 """
 
 from __future__ import annotations
@@ -32,38 +32,39 @@ from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
 from infinitask.solvers._solve import solve
 
 FIRST_PENALTY = 16.0
-"""The first weight of the penalty, relative to the slopes of the loss: enough on data where a tenth of the curves would
-fall."""
+"""The initial weight of the penalty, relative to the slopes of the loss. It suffices on data on which a tenth of the
+curves would fall."""
 
 FIRST_REFINEMENT = 4
-"""Nodes of the penalty for each node of the risk at first. With one, the slopes dip below zero between the nodes."""
+"""The initial number of penalty nodes per node of the risk. With one, the slopes dip below zero between the nodes."""
 
 MAX_STEPS = 256_000
-"""The most steps of the grid of the proof, which is refined as needed."""
+"""The maximum number of steps of the grid of the proof, which is refined as needed."""
 
 SLOPE_ROUNDING = 3e-8
-"""Relative error of slopes computed through ψ: its transform has entries of up to 1e7 (pivots down to 1e-14), and the
-largest error measured in sixty digits was 9e-9."""
+"""Relative error of slopes computed through ψ. Its transform has entries of up to 1e7 (pivots down to 1e-14), and the
+largest error measured with sixty digits was 9e-9."""
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Measures and repairs the order of the curves of an objective.
+    """Measure and repair the order of the curves of an objective.
 
     Parameters
     ----------
     source : Objective
-        Its first integral is the risk; others are ignored. Order is asked of all its rows, also of those of weight 0.
+        Its first integral is the risk; others are ignored. The order holds at all its rows, including those of weight
+        0.
     psi : TaskMap
         The features of the tasks.
     bias_psi : TaskMap or None
-        Those of the bias, where it has unknowns of its own.
+        The features of the bias, if it has unknowns of its own.
     constant : float or None
-        The value of the first column of Φ, where that is constant and carries the bias.
+        The value of the first column of Φ, if that column is constant and represents the bias.
     low, high : float
-        The ends of Θ.
+        The endpoints of Θ.
     steps : int
-        Steps of the grid of the proof.
+        The number of steps of the grid of the proof.
     """
 
     source: Objective
@@ -107,7 +108,7 @@ class Order:
 
     # ----------------------------------------------------------------------------------------- the penalty
     def penalised(self, weight: float, refinement: int) -> Objective:
-        """The risk with a penalty on negative slopes, at ``refinement`` nodes for each node of the risk."""
+        """The risk plus a penalty on negative slopes, at ``refinement`` nodes per node of the risk."""
         source = self.source
         count = refinement * int(source.integrals[0].theta.shape[0]) + 1
         grid = np.linspace(self.low, self.high, count)
@@ -123,7 +124,7 @@ class Order:
 
     @cached_property
     def _row_weight(self) -> Array | None:
-        """ω of the penalty: that of the risk, and for rows that the risk leaves out the mean of the others."""
+        """ω of the penalty: that of the risk, or the mean of the others for rows that the risk ignores."""
         omega = to_host(self.source.sample_weight).astype(np.float64)
         if np.all(omega > 0.0):
             return None
@@ -131,7 +132,7 @@ class Order:
         return as_like(omega / np.sum(omega), self.source.rows)
 
     def first_weight(self) -> float:
-        """A weight of the penalty that suits the slopes of the loss at the start."""
+        """A weight of the penalty that matches the slopes of the loss at the start."""
         source = self.source
         block, fields = next(iter(source.fields(source.start())))
         slopes = to_host(source.integrals[0].pointwise(block, fields[0]).dual)
@@ -149,18 +150,18 @@ class Order:
 
     @cached_property
     def _bias_slopes(self) -> HostArray:
-        """ψ' of the bias on the grid, wherever its unknowns are, (steps + 1, s_b)."""
+        """ψ' of the bias on the grid, with or without unknowns of its own, (steps + 1, s_b)."""
         return self._slopes if self.bias_psi is None else self.bias_psi(self._grid, 1)
 
     def _proved(self, psi: TaskMap, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
-        """Slopes of curves with coefficients (n, s) on the grid, and what the proof loses of each, (n,)."""
+        """Slopes on the grid of curves with coefficients (n, s), and the error term of the proof for each, (n,)."""
         step = float(self._grid[1] - self._grid[0])
         # ψ is isometric up to a percent of rounding in its smallest pivots
         lost = 1.1 * psi.kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
         return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
 
     def smallest_slope(self, z: HostArray) -> tuple[float, float]:
-        """A lower bound of ∂h/∂θ over all training rows and all θ, and what of it the step of the grid costs."""
+        """A lower bound of ∂h/∂θ over all training rows and all θ, and the part of it due to the step of the grid."""
         r, s = self.source.shape
         C = z[: r * s].reshape(r, s)
         rise, lost = 0.0, 0.0
@@ -179,10 +180,10 @@ class Order:
 
     @cached_property
     def lift(self) -> HostArray:
-        """Unknowns of a bias that provably rises at a rate of at least one everywhere."""
+        """Unknowns of a bias whose slope is provably at least one everywhere."""
         psi, slopes = self.psi if self.bias_psi is None else self.bias_psi, self._bias_slopes
         s = slopes.shape[1]
-        # the ridge keeps the norm, hence the loss of the proof, small
+        # the ridge keeps the norm small, and hence the error term of the proof
         c = np.linalg.lstsq(
             np.vstack([slopes, 1e-6 * np.eye(s)]), np.concatenate([np.ones(self._grid.size), np.zeros(s)])
         )[0]
@@ -213,22 +214,22 @@ def solve_in_order(
     max_iter: int,
     verbose: int,
 ) -> tuple[Solution, float]:
-    """The best model with ∂h/∂θ ≥ 0 for all θ at the training rows, and the smallest slope that was proved.
+    """Return the best model with ∂h/∂θ ≥ 0 for all θ at the training rows, and the smallest slope that was proved.
 
     Parameters
     ----------
     objective : Objective
         Its first integral is the risk; others are ignored.
     psi : TaskMap
-        ψ of the tasks: the columns of the risk are its values at the nodes.
+        ψ of the tasks; the columns of the risk are its values at the nodes.
     bias_psi : TaskMap or None
-        ψ_b, where the bias has unknowns of its own.
+        ψ_b, if the bias has unknowns of its own.
     constant : float or None
-        The value of the first column of Φ, where that is constant and carries the bias.
+        The value of the first column of Φ, if that column is constant and represents the bias.
     support : pair of arrays
-        The ends of Θ.
+        The endpoints of Θ.
     solver, tol, max_iter, verbose
-        As in :func:`~infinitask.solvers.solve`; ``max_iter`` for all rounds together.
+        As in :func:`~infinitask.solvers.solve`; ``max_iter`` limits all rounds together.
     """
     order = Order.of(objective, psi, bias_psi, constant, support)
     weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
@@ -241,13 +242,13 @@ def solve_in_order(
         steps, evaluations = steps + found.n_iter, evaluations + found.n_evaluations
         bound = max(bound, found.dual)
         smallest, cost = order.smallest_slope(found.z)
-        # a finer grid, while its step is a good part of what is missing
+        # refine the grid while its step accounts for a large part of the violation
         while -smallest > 0.0 and cost > 0.2 * -smallest and order.steps < MAX_STEPS:
             order = replace(order, steps=2 * order.steps)
             smallest, cost = order.smallest_slope(found.z)
         missing, z = max(0.0, -smallest), found.z
         while smallest < 0.0:
-            # slightly more, so that rounding does not leave the proof short of zero
+            # slightly more, so that rounding does not leave the proof below zero
             z = z - smallest * (1.0 + 1e-6) * order.lift
             smallest, _ = order.smallest_slope(z)
         smoothing = Smoothing((0.0, 0.0))

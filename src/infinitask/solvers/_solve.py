@@ -1,18 +1,18 @@
-r"""The list of engines, the walk over it, and the last engine, which solves any objective.
+r"""The list of engines, the order in which they run, and the last engine, which solves any objective.
 
-Three engines need some structure of the objective: splitting for a small λ, splitting for free levels, and one-class
-machines. The last one follows a path of ever less smoothed problems.
+Three engines require some structure of the objective: splitting for a small λ, splitting for free levels, and one-class
+machines. The last one follows a path of decreasing smoothing.
 
-At a point z with slopes of the κ-smoothed losses as dual point, the duality gap of the *non-smooth* problem splits in
-two:
+At a point z, with the slopes of the κ-smoothed losses as dual point, the duality gap of the *non-smooth* problem has
+two parts:
 
 .. math::
 
     P(z) - D(u) = \underbrace{\sum \omega w \,(\ell - \text{lower bound at } u)}_{\text{slack: due to } \kappa}
                 + \underbrace{\tfrac{1}{2} \|\nabla P_\kappa(z)\|^2_{\Lambda^{-1}}}_{\text{optimisation error}} .
 
-Steps at the same κ remove the second part, a smaller κ the first. So: step until the second is below the first, then
-shrink the κ of every integral whose slack is above its share of the tolerance, and so on until the gap is reached.
+Steps at the same κ reduce the second part, a smaller κ reduces the first. The engine steps until the second part is
+below the first, shrinks the κ of every integral whose slack is above its fraction of the tolerance, and repeats.
 """
 
 from __future__ import annotations
@@ -37,59 +37,59 @@ from infinitask.solvers._splitting_run import by_splitting
 SOLVERS = ("auto", "lbfgs", "newton")
 
 MAX_LEVEL_PAIRS = 1_000_000
-"""The most rows × nodes for which levels are split; ten arrays of that size are held."""
+"""The maximum of rows × nodes for splitting levels, which holds ten arrays of that size."""
 
 MAX_MACHINE_ROWS = 8_000
-"""With more rows the Gram matrix of one-class machines is too large: 512 MB here."""
+"""The maximum number of rows of one-class machines: their Gram matrix takes 512 MB."""
 
 SPLITTING_COST = 125.0
-"""Splitting costs about 125 evaluations for each integral: 140 to 300 iterations for a gap of 1e-4, twice as many
-with a penalty on crossing, each of half an evaluation."""
+"""Splitting costs about 125 evaluations per integral: a gap of 1e-4 takes 140 to 300 iterations of half an evaluation
+each, and twice as many with a penalty on crossing."""
 
 LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
-"""L-BFGS takes about the first number of evaluations for each integral where nλ = 1, and more as this power of 1/nλ; λ
-in terms of the mean of k(x, x) and of the size of y."""
+"""L-BFGS takes about the first number of evaluations per integral if nλ = 1, and grows with this power of 1/nλ. Here λ
+is relative to the mean of k(x, x) and to the scale of y."""
 
 FEW_UNKNOWNS = 1_000
-"""Up to this number of unknowns Newton's steps are cheap, and no other engine takes less time."""
+"""Newton steps are cheap up to this number of unknowns, and no other engine is faster."""
 
 MAX_IDLE_EVALUATIONS = 400
-"""L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
+"""L-BFGS is stuck if this number of evaluations did not halve the optimisation error."""
 
 NEWTON_STEPS_TO_FINISH, MAX_GAP_TO_FINISH = 4, 1e-2
-"""Newton's method needs about this number of steps to finish. L-BFGS hands over when it has cost as much and the gap is
-below the second number: farther off, few pairs may be curved here and thousands on the way."""
+"""Newton's method needs about this number of steps to finish. L-BFGS stops if it has cost the same and the gap is below
+the second number: with a larger gap, few pairs may be curved here and thousands along the path."""
 
 FAR_START = 300.0
-"""A start is far from the solution where the optimisation error is more than this number times the slack: the way then
+"""A start is far from the solution if the optimisation error is more than this number times the slack. The path then
 begins with more smoothing."""
 
 MAX_FAILURES = 10
-"""Newton stages that may fail before L-BFGS tries again, or the solver gives up."""
+"""The number of Newton stages that may fail before L-BFGS tries again, or the solver stops."""
 
 SHRINK, SHRINK_NEWTON = 0.3, 0.5
 """Factors by which κ shrinks between stages of L-BFGS and, at the least, between Newton's proximal steps: with 0.1, few
-pairs are curved, and Newton's steps are short."""
+pairs are curved, and Newton steps are short."""
 
 MAX_CENTRED_LBFGS_PAIRS = 500_000
-"""Up to this number of pairs L-BFGS smooths around its last dual point, which saves a fifth of the evaluations."""
+"""L-BFGS smooths around its last dual point up to this number of pairs, which saves a fifth of the evaluations."""
 
 
 # ------------------------------------------------------------------------------------------------------- engines
 class Engine(NamedTuple):
-    """One way to the solution of objectives that have some structure."""
+    """A method for objectives with some structure."""
 
     needs: tuple[str, ...]
-    """Properties of ``Objective`` that must hold."""
+    """Properties of ``Objective`` that must be true."""
     cost: Callable[[Objective], float]
-    """About how many evaluations of the objective it takes; ∞: it should not be tried."""
+    """The approximate cost in evaluations of the objective; ∞ if the engine should not be tried."""
     run: Callable[[Objective, Ledger, Start | None], tuple[Solution, Start]]
-    """Finds a point from the end of a similar problem, if one is known, and where to go on if it is not good enough."""
+    """Find a solution from the end of a similar problem, if known, and a start for the next engine if needed."""
     uses_start: bool = True
-    """Whether it may be tried where something is known of a similar problem."""
+    """Whether the engine may run if the solution of a similar problem is known."""
 
     def worthwhile(self, objective: Objective, most: float = np.inf) -> bool:
-        """Whether the objective meets all needs, and the engine is expected to take at most ``most`` evaluations."""
+        """Whether the objective meets all needs, and the expected cost is at most ``most`` evaluations."""
         if not all(getattr(objective, need) for need in self.needs):
             return False
         cost = self.cost(objective)
@@ -97,41 +97,42 @@ class Engine(NamedTuple):
 
 
 def evaluation_cost(objective: Objective) -> float:
-    """What an evaluation costs, in operations of a matrix product."""
+    """The cost of an evaluation, in operations of a matrix product."""
     n, (r, s) = objective.rows.shape[0], objective.shape
     length = r if objective.reach is None else float(np.mean(objective.reach))
     nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-    # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
+    # a loss costs about forty operations per pair, and the calls of an evaluation 5e5
     return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
 
 
 def splitting_cost(objective: Objective) -> float:
-    """The cost of splitting in the joint eigenbasis of rows and columns; it hardly feels λ."""
+    """The cost of splitting in the joint eigenbasis of rows and columns, which hardly depends on λ."""
     n, r = objective.rows.shape
-    # eigenvectors take more operations than a product, but these run three times as fast as those of an evaluation;
-    # with 3 000 rows and features all of it takes 6 to 7 s, as much as 300 evaluations
+    # Eigenvectors take more operations than a product, but these run three times as fast as those of an evaluation.
+    # With 3 000 rows and features the total is 6 to 7 s, the time of 300 evaluations.
     set_up = (3.6 * r**3 + 1.2 * n * r**2) / evaluation_cost(objective)
     return float(set_up + SPLITTING_COST * len(objective.integrals))
 
 
 def continuation_cost(objective: Objective) -> float:
-    """The cost of L-BFGS and Newton's method with ever less smoothing."""
+    """The cost of L-BFGS and Newton's method with decreasing smoothing."""
     if objective.size <= FEW_UNKNOWNS:
         return 0.0
     if objective.integrals[0].loss.zero_sum > 1:
         return np.inf
     n = int(objective.rows.shape[0])
-    # a constant feature carries the bias: it is no part of k(x, x)
+    # a constant feature represents the bias, which is not part of k(x, x)
     some = objective.rows[:: -(-n // 1_000), int(objective.constant_first) :]
     size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
     if size == 0.0:
         return 0.0
-    # kinks are those of losses that grow as y does: λ times the size of y has no units
+    # kinks are those of losses that grow linearly in y: λ times the scale of y has no units
     ridge = objective.alpha * objective.scale / size
     return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
 
 
-# splitting asks each loss for its slope at every step, one of one's own by a search: L-BFGS asks less often
+# Splitting needs the slope of each loss at every step, which a custom loss finds by a search. L-BFGS needs it less
+# often.
 SMALL_RIDGE = Engine(("kinked", "without_bias"), splitting_cost, by_splitting)
 FREE_LEVELS = Engine(
     ("free_levels",), lambda it: 0.0 if it.n_pairs <= MAX_LEVEL_PAIRS else np.inf, by_levels, uses_start=False
@@ -141,7 +142,7 @@ ENGINES = (SMALL_RIDGE, FREE_LEVELS, ONE_CLASS)
 
 
 def suits_levels(objective: Objective) -> bool:
-    """Whether splitting for free levels solves an objective for which no start is known."""
+    """Whether splitting for free levels solves the objective if no start is known."""
     return FREE_LEVELS.worthwhile(objective)
 
 
@@ -160,18 +161,18 @@ def solve(
     Parameters
     ----------
     objective : Objective
-        One whose rows are in parts needs a ``basis`` and takes L-BFGS.
+        An objective with rows in parts needs a ``basis`` and uses L-BFGS.
     solver : {"auto", "lbfgs", "newton"}
-        "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
+        "auto" starts with L-BFGS and lets Newton finish if L-BFGS is slow; it starts with splitting if λ is small.
     tol : float
-        From 1e-6 down to 1e-9 the aim is a hundredth of it on small problems, where that is cheap.
+        Between 1e-9 and 1e-6 the solver aims at a hundredth of it on small problems, where that is cheap.
     max_iter : int
-        The most evaluations of the objective.
+        The maximum number of evaluations of the objective.
     verbose : int
     start : Start or None
-        The end of the way of a problem that is close to this one; None: from 0.
+        The end of a solve of a similar problem; None: start at 0.
     basis : Eigenbasis or None
-        Of this objective; None: it is computed.
+        The basis of this objective; None: it is computed.
 
     Returns
     -------
@@ -182,7 +183,7 @@ def solve(
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
     if objective.elsewhere is not None:
         solver = "lbfgs"
-    elif solver == "auto" and max_iter > 1:  # one evaluation is a look at the start
+    elif solver == "auto" and max_iter > 1:  # one evaluation only evaluates the start
         known, most = start is not None or basis is not None, continuation_cost(objective)
         for engine in ENGINES:
             if (engine.uses_start or not known) and engine.worthwhile(objective, most):
@@ -193,11 +194,11 @@ def solve(
 
 
 def aim_at(objective: Objective, tol: float) -> float:
-    """The gap to aim at.
+    """Return the gap to aim at.
 
-    A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random
-    problems with n ≤ 60). Whoever asks for such a gap wants the values; on a small problem a hundredth of it costs a
-    few steps more.
+    A function is less well determined than its objective: values are off by up to 1e-3 at a gap of 1e-7 (60 random
+    problems with n ≤ 60). A user who requests such a gap needs accurate values, and a hundredth of it costs only a few
+    more steps on a small problem.
     """
     small = objective.size <= 2_000 and objective.n_pairs <= 200_000
     return 1e-2 * tol if 1e-9 <= tol <= 1e-6 and small else tol
@@ -207,7 +208,7 @@ def aim_at(objective: Objective, tol: float) -> float:
 def by_continuation(
     objective: Objective, ledger: Ledger, start: Start | None, basis: Eigenbasis | None, method: str
 ) -> Solution:
-    """L-BFGS and Newton's method with ever less smoothing; "auto": Newton's method only where L-BFGS is slow."""
+    """L-BFGS and Newton's method with decreasing smoothing; "auto" uses Newton's method only if L-BFGS is slow."""
     after, basis = ledger.n_evaluations, Eigenbasis.of(objective) if basis is None else basis
     ledger.turn(basis.objective, basis.forth(ledger.certificate.z))
     smoothing = objective.widest
@@ -226,7 +227,7 @@ def by_continuation(
         if after:
             path.by_newton(CHEAP_SOLVE)
             here = here if ledger.done else ledger.evaluate(path.z, path.smoothing)
-        # each gets stuck where the other may not
+        # each may succeed if the other is stuck
         for gives_up in (path.expensive, path.stuck):
             if not ledger.done:
                 path.by_lbfgs(here, gives_up)
@@ -245,7 +246,7 @@ def by_continuation(
 
 
 class _Path:
-    """The state of a solve: the point, how the losses are smoothed there, and the ledger."""
+    """The state of a solve: the point, its smoothing, and the ledger."""
 
     def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing, begun: int) -> None:
         self.ledger = ledger
@@ -256,11 +257,11 @@ class _Path:
 
     @cached_property
     def evaluation(self) -> float:
-        """What an evaluation costs, in operations of a matrix product."""
+        """The cost of an evaluation, in operations of a matrix product."""
         return evaluation_cost(self.objective)
 
     def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
-        """What a Newton step costs at a point, in evaluations."""
+        """The cost of a Newton step at a point, in evaluations."""
         objective = self.objective
         n, r = objective.rows.shape[0], objective.shape[0]
         pairs = float(curved_pairs(objective, z, smoothing))
@@ -269,7 +270,7 @@ class _Path:
         return float(2.0 + step / self.evaluation)
 
     def expensive(self, z: HostArray, stalled: int) -> bool:
-        """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
+        """Whether L-BFGS is stuck, or has already cost as much as finishing with Newton's method from here."""
         step = self.newton_step(z, self.smoothing)
         close, finish = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH, NEWTON_STEPS_TO_FINISH * step
         slow = stalled >= min(MAX_IDLE_EVALUATIONS, finish)
@@ -277,13 +278,13 @@ class _Path:
 
     @staticmethod
     def stuck(z: HostArray, stalled: int) -> bool:
-        """Whether L-BFGS got stuck, where Newton's method did so before."""
+        """Whether L-BFGS is stuck after Newton's method got stuck."""
         return stalled >= MAX_IDLE_EVALUATIONS
 
     def by_lbfgs(self, here: Evaluation, give_up: Callable[[HostArray, int], bool] | None) -> None:
-        """Stages of L-BFGS with ever less smoothing, the first from ``here``, until the gap is reached or none helps.
+        """Run stages of L-BFGS with decreasing smoothing from ``here`` until the gap is reached or no stage helps.
 
-        Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
+        Small problems smooth around the dual point of the last stage, which makes the slack fall faster than κ.
         """
         ledger, objective = self.ledger, self.objective
         centred = objective.elsewhere is None and objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
@@ -303,12 +304,12 @@ class _Path:
             here = ledger.evaluate(self.z, self.smoothing)
 
     def by_newton(self, limit: float) -> None:
-        """Proximal steps of the dual, each one solved by Newton, until the gap is reached or too many fail.
+        """Run proximal steps of the dual, each solved by Newton, until the gap is reached or too many fail.
 
-        Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
-        smaller κ makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step,
-        follows how hard the last one was. Without a centre, only κ makes the slack vanish. ``limit`` is that of a
-        dense solve.
+        Each step takes the envelope around the dual point of the last one, so the slack vanishes at any κ. A smaller κ
+        makes a longer proximal step and a harder problem. ``factor``, by which κ shrinks from step to step, adapts to
+        the difficulty of the last step. Without a centre, the slack vanishes only with κ. ``limit`` is that of a dense
+        solve.
         """
         ledger, system = self.ledger, NewtonSystem(self.objective, self.basis.damping, limit)
         smoothing = self.smoothing
@@ -334,10 +335,10 @@ class _Path:
 
 
 def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tuple[HostArray, Evaluation, Smoothing]:
-    """How to smooth at a point that solves another problem: as it was there, or more where it is far from this one."""
+    """Smooth at the solution of another problem as it was smoothed there, or more if it is far from this solution."""
     kappa = near.kappa
     while True:
-        # an integral that needed no smoothing there may need it here
+        # an integral without smoothing there may need it here
         kappa = tuple(min(k, widest) if k > 0.0 else widest for k, widest in zip(kappa, wide.kappa, strict=True))
         smoothing = Smoothing(kappa, near.centre)
         here = ledger.evaluate(z, smoothing, "start")

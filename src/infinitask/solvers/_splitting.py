@@ -1,18 +1,18 @@
-r"""Splitting: the ridge in closed form, the losses pair by pair.
+r"""Splitting: the ridge in closed form, the losses separately for each pair.
 
-Write H for the values that the losses see at all rows and nodes, and let H and C part for a while:
+Write H for the values of the losses' arguments at all rows and nodes, and treat H and C as separate variables:
 
 .. math:: \min_{H, C} \; \sum_{ij} \omega_i w_j \, \ell_j(y_i, H_{ij}) + \tfrac{\lambda}{2} \|C\|^2
     \quad \text{such that} \quad H = \Phi C \Psi^\top .
 
-With multipliers u and a step σ (the alternating direction method of multipliers), both halves of an iteration are
+With multipliers u and a step σ (the alternating direction method of multipliers), both halves of an iteration have a
 closed form. In the joint eigenbasis of rows and columns (eigenvalues e of ΦᵀωΦ and f of ΨᵀwΨ) the ridge step divides by
-λ + σ e_k f_l; the other half is the slope of the loss smoothed by 1/σ, at each pair by itself, which every loss has.
-One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 20 to 70 for a gap of
-1e-2 whether λ = 1e-2 or 1e-6 (300 to 2 000 rows), where L-BFGS takes ten times as many at the small end.
+λ + σ e_k f_l. The other half evaluates the slope of the loss smoothed by 1/σ at each pair, which every loss provides.
+One iteration costs as much as an evaluation of the objective, and their number hardly depends on λ: 20 to 70 for a gap
+of 1e-2 for both λ = 1e-2 and 1e-6 (300 to 2 000 rows), while L-BFGS takes ten times as many at 1e-6.
 
-Problems that differ in the rows that count share the eigenbasis: a held-out row keeps its value H_ij = h_ij and
-has no multiplier. So all folds of a cross-validation are solved at once, and h at the held-out rows is known then.
+Problems that differ only in their training rows share the eigenbasis: a held-out row keeps its value H_ij = h_ij and
+has no multiplier. So all folds of a cross-validation are solved at once, and yield h at the held-out rows.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from infinitask.objective import Integral, Objective
 from infinitask.solvers._free_levels import HELD
 
 NEGLIGIBLE = 1e-13
-"""Eigenvalues of rows and columns below this part of the largest are 0; what that may cost is taken off the dual."""
+"""Eigenvalues of rows and columns below this fraction of the largest count as 0; the dual is reduced by their bound."""
 
 BLOCK_ENTRIES = 2**19
-"""Entries of Φ in a block of rows on the host: 4 MiB stay near between the two halves of an iteration."""
+"""Entries of Φ in a block of rows on the host: 4 MiB stay in the cache between the two halves of an iteration."""
 
 DEVICE_ENTRIES = 2**26
 """Rows × nodes × problems in a block of rows on a device."""
 
 SHORT_START = 0.3
-"""The first σ where a derivative is penalised, in terms of the usual one. With 1 000 rows and λ = 1e-6, 200 iterations
-from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
+"""The initial σ if a derivative is penalised, relative to the usual one. With 1 000 rows and λ = 1e-6, 200 iterations
+from it give a gap of 3e-3; from the usual σ the gap is above 1."""
 
 MIN_SINGLE_ENTRIES = 500_000
-"""Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
-double precision y and y + 1000 have the same predictions to many digits."""
+"""Entries of ΦV from which iterations use single precision. Below it, calls of NumPy dominate an iteration; in double
+precision, y and y + 1000 have the same predictions to many digits."""
 
 
 class State(NamedTuple):
-    """Where B problems ended, and similar ones may begin."""
+    """The end of B problems, from which similar ones may start."""
 
     H: Array
     """(n, B, m): values at rows and nodes."""
@@ -60,17 +60,17 @@ class State(NamedTuple):
     primal: HostArray
     """(B,): P."""
     dual: HostArray
-    """(B,): a lower bound of min P."""
+    """(B,): lower bounds of min P."""
     n_iter: int
     nodes: HostArray | None = None
-    """(m,): the step of each node is σ ρ times this; None: times 1."""
+    """(m,): the step of each node is σ ρ times this; None: 1."""
 
     @property
     def gap(self) -> HostArray:
         """(P − D) / |P|, (B,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = (self.primal - self.dual) / np.abs(self.primal)
-        # a bound that is not a number certifies nothing
+        # a NaN bound certifies nothing
         return np.where(self.primal <= self.dual, 0.0, np.where(np.isnan(gap), np.inf, gap))
 
 
@@ -81,17 +81,17 @@ class Columns:
     Parameters
     ----------
     cols : array (m, l)
-        Ψ W, the nodes of all integrals below each other.
+        Ψ W, with the nodes of all integrals stacked.
     weights : array (m,)
         w ρ.
     balance : array (m,)
-        ρ, the step of each node in terms of σ.
+        ρ, the step of each node relative to σ.
     W : array (s, l)
         Eigenvectors of Ψᵀ w ρ Ψ.
     f : ndarray (l,)
-        Its eigenvalues, growing.
+        Its eigenvalues, ascending.
     lost : float
-        The largest eigenvalue that was left out.
+        The largest omitted eigenvalue.
     """
 
     cols: Array
@@ -113,7 +113,7 @@ class Columns:
         return cls(cols @ W, weights, balance, W, f[kept], max(0.0, float(np.max(f[~kept], initial=0.0))))
 
     def without(self, least: float) -> Columns:
-        """Without those whose f is below ``least``, but for the last one."""
+        """Return the columns without those with f below ``least``; the last one is always kept."""
         first = min(int(np.searchsorted(self.f, least)), self.f.size - 1)
         if first == 0:
             return self
@@ -121,7 +121,7 @@ class Columns:
         return replace(self, cols=self.cols[:, first:], W=self.W[:, first:], f=self.f[first:], lost=lost)
 
     def single(self) -> Columns:
-        """In single precision."""
+        """Return the columns in single precision."""
         xp = namespace(self.cols)
         cols, weights, balance, W = (xp.astype(a, xp.float32) for a in (self.cols, self.weights, self.balance, self.W))
         return replace(self, cols=cols, weights=weights, balance=balance, W=W)
@@ -142,15 +142,15 @@ class Splitting:
         Weights of the rows, summing to one.
     terms : tuple of Integral
     columns : Columns
-        Ψ in the eigenbasis of Ψᵀ w ρ Ψ. ρ is 1 for the first integral, less for a derivative, which is larger.
+        Ψ in the eigenbasis of Ψᵀ w ρ Ψ. ρ is 1 for the first integral, and smaller for a derivative, which is larger.
     free_level : bool
-        Whether the first feature is a constant: a bias, which hardly any ridge may hold.
+        Whether the first feature is a constant: a bias, which needs a very small ridge.
     lost_rows : float
-        The largest eigenvalue of rows that was left out.
+        The largest omitted eigenvalue of rows.
     least : float
-        Directions with e f up to this are left out; what that may cost is taken off the dual.
+        Directions with e f up to this value are omitted; the dual is reduced by their bound.
     exact : Splitting or None
-        The same in double precision, for the bounds; None: they are computed as the iterations are.
+        The same in double precision, for the bounds; None: bounds have the precision of the iterations.
 
     Examples
     --------
@@ -178,13 +178,13 @@ class Splitting:
 
     @property
     def complete(self) -> bool:
-        """Whether no direction was left out."""
+        """Whether no direction was omitted."""
         return self.least == self.lost_rows == self.columns.lost == 0.0
 
     def lost(self, energy: HostArray, square: HostArray, pull: HostArray) -> HostArray:
-        """What ‖Φᵀ u Ψ‖² may have in the directions left out, (B,).
+        """A bound of ‖Φᵀ u Ψ‖² in the omitted directions, (B,).
 
-        There Φᵀ u Ψ is √(e f) times a part of u that the directions kept do not have.
+        There Φᵀ u Ψ is √(e f) times a part of u orthogonal to the kept directions.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Splitting:
         square : ndarray (B,)
             ‖u‖².
         pull : ndarray (k, B, l)
-            Φᵀ u Ψ in the directions kept.
+            Φᵀ u Ψ in the kept directions.
         """
         seen = np.sum(energy / self.columns.f, axis=1)
         total = float(self.e[-1]) * self.columns.lost * np.maximum(square - seen, 0.0)
@@ -202,12 +202,12 @@ class Splitting:
 
     @staticmethod
     def solves(objective: Objective) -> bool:
-        """Whether an objective is of the kind above: no separate bias, and all integrals see the same rows."""
+        """Whether the objective has no separate bias, and all its integrals use the same rows."""
         return objective.without_bias
 
     @classmethod
     def of(cls, objective: Objective, *, single: bool = False) -> Splitting:
-        """Diagonalise rows and columns; ``single``: iterate in single precision, for gaps of a percent."""
+        """Diagonalise rows and columns. ``single`` iterates in single precision, for gaps of a percent."""
         rows, omega = objective.rows, objective.sample_weight
         xp = namespace(rows)
         e, V = xp.linalg.eigh(weighted_gram(rows, omega))
@@ -236,7 +236,7 @@ class Splitting:
         return replace(self, terms=terms, columns=self.columns.single(), **parts)
 
     def without(self, least: float) -> Splitting:
-        """Without directions with e f up to ``least``; many rows in single precision, with bounds in double."""
+        """Omit directions with e f up to ``least``. Many rows use single precision, with bounds in double."""
         first = min(int(np.searchsorted(self.e * self.columns.f[-1], least)), self.e.size - 1)
         exact = replace(
             self,
@@ -251,7 +251,7 @@ class Splitting:
         return exact if few else replace(exact._single(), exact=exact)
 
     def leading(self, alpha: float) -> Splitting:
-        """Without the directions of the rows that a ridge λ holds anyway."""
+        """Omit directions of the rows that a ridge λ dominates."""
         first = min(int(np.searchsorted(self.e * self.columns.f[-1], HELD * alpha)), self.e.size - 1)
         if first == 0:
             return self
@@ -275,7 +275,7 @@ class Splitting:
         return tuple(float(1.0 / np.median(steps[part])) for part in parts), tuple(u[:, part] for part in parts)
 
     def begun(self, z: HostArray, kappa: float, duals: tuple[Array, ...]) -> State:
-        """A start for one problem: C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
+        """A start for one problem from C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
         xp, state = namespace(self.rows), self.start(1)
         sigma = 1.0 / kappa if kappa > 0.0 else float(state.sigma[0])
         C = as_like(z.reshape(self.V.shape[0], -1), self.rows)
@@ -298,7 +298,7 @@ class Splitting:
         return field(self.rows[block], coef, self.columns)
 
     def start(self, count: int) -> State:
-        """A start for ``count`` problems: h = 0."""
+        """A start with h = 0 for ``count`` problems."""
         xp, shape = namespace(self.rows), (int(self.rows.shape[0]), count, int(self.columns.cols.shape[0]))
         H, unknown = as_like(np.zeros(shape), self.rows), np.full(count, np.inf)
         nothing = as_like(np.zeros((self.e.size, count, self.columns.f.size)), self.rows)
@@ -332,7 +332,7 @@ def field(rows: Array, coef: Array, columns: Columns) -> Array:
 
 
 def row_blocks(rows: Array) -> list[slice]:
-    """Blocks of rows that stay near."""
+    """Blocks of rows that fit in the cache."""
     step = max(1, (BLOCK_ENTRIES if isinstance(rows, np.ndarray) else DEVICE_ENTRIES) // int(rows.shape[1]))
     return [slice(i, i + step) for i in range(0, int(rows.shape[0]), step)]
 

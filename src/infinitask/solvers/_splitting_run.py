@@ -16,17 +16,16 @@ from infinitask.solvers._splitting import BLOCK_ENTRIES, DEVICE_ENTRIES, Columns
 from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Bundle, Looks, change, within_range
 
 APART = 0.1
-"""Steps of nodes aim at this ratio of the residuals, at which a small λ takes far fewer iterations. With a large λ and
-for a gap of a percent, as in cross-validation, one step for all nodes and a ratio of 1 take fewer."""
+"""Steps of nodes aim at this ratio of the residuals, which needs far fewer iterations for a small λ. One step for all
+nodes and a ratio of 1 need fewer for a large λ and a gap of a percent, as in cross-validation."""
 
 MAX_STEPS = 8_000
-"""The most iterations."""
+"""The maximum number of iterations."""
 
 LEFT_OUT, SMALL_OBJECTIVE = 0.2, 0.1
-"""Splitting leaves out directions with e f up to LEFT_OUT times the tolerance times λ. Where P is as large as a
-typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs. Where P turns out to be less than
-SMALL_OBJECTIVE of it, the limit is that many times smaller: 300 rows with hardly any noise and λ = 1e-7 stayed at a
-gap of 3e-4."""
+"""Splitting omits directions with e f up to LEFT_OUT times the tolerance times λ. They account for 1/60 of the gap if P
+is as large as a typical target and ‖u‖² = 1/6, as for quantiles. If P is less than the fraction SMALL_OBJECTIVE of it,
+the limit shrinks by the same factor: 300 rows with hardly any noise and λ = 1e-7 stayed at a gap of 3e-4."""
 
 
 class Run:
@@ -37,11 +36,11 @@ class Run:
     basis : Splitting
     alpha : float
     mass : ndarray (B,)
-        The weight of the rows that count in each problem.
+        The weight of the training rows of each problem.
     counts : array (n, B, 1) or None
         1 for these rows, 0 for others.
     bounds_only : bool
-        Whether it only computes bounds, for the iterations of another one.
+        Whether this run only computes bounds, for the iterations of another one.
     """
 
     def __init__(
@@ -60,9 +59,9 @@ class Run:
         self.take_steps(None)
 
     def take_steps(self, nodes: HostArray | None) -> None:
-        """From now on the step of each node is σ ρ times ``nodes``, (m,), and the ridge step has its eigenbasis.
+        """Set the step of each node to σ ρ times ``nodes``, (m,), and use its eigenbasis for the ridge step.
 
-        Bounds stay in the basis of the splitting itself: what they leave out must be the same for all points that are
+        Bounds remain in the basis of the splitting itself: they must omit the same directions for all points that are
         mixed.
         """
         self.columns, self.turn, exact = self.basis.columns, None, self.bounds.basis
@@ -75,7 +74,7 @@ class Run:
         self.weighted_cols = self.columns.weights[:, None] * self.columns.cols
 
     def _visit(self, visit: Callable[[slice], tuple[Any, ...]]) -> list[Any]:
-        """What the blocks yield, added up."""
+        """Sum the results of ``visit`` over the blocks."""
 
         def total(blocks: list[slice]) -> list[Any]:
             sums = list(visit(blocks[0]))
@@ -83,28 +82,28 @@ class Run:
                 sums = [a + b for a, b in zip(sums, visit(block), strict=True)]
             return sums
 
-        groups = [self.blocks[g::4] for g in range(min(4, len(self.blocks)))]  # whatever the number of threads
+        groups = [self.blocks[g::4] for g in range(min(4, len(self.blocks)))]  # independent of the number of threads
         host = isinstance(self.basis.rows, np.ndarray)
         found = shared_out(total, groups) if host else [total(group) for group in groups]
         return [sum(parts[1:], parts[0]) for parts in zip(*found, strict=True)]
 
     def _inner(self, values: Array) -> Array:
-        """X w ρ Ψ of values X (rows, B, m), (rows, B, l)."""
+        """Compute X w ρ Ψ of values X (rows, B, m), (rows, B, l)."""
         xp, (n, count, m) = namespace(values), values.shape
         return xp.reshape(xp.reshape(values, (n * count, m)) @ self.weighted_cols, (n, count, -1))
 
     def _pulled(self, block: slice, inner: Array) -> Array:
-        """(ΦV)ᵀ ω of values at the rows (rows, B, l) of a block, (k, B, l)."""
+        """Compute (ΦV)ᵀ ω times values at the rows (rows, B, l) of a block, (k, B, l)."""
         xp, (n, count, _), rows = namespace(inner), inner.shape, self.basis.rows[block]
         inner = inner * self.basis.omega[block][:, None, None]
         return xp.reshape(rows.T @ xp.reshape(inner, (n, -1)), (self.basis.e.size, count, -1))
 
     def pull(self, state: State) -> Array:
-        """What the next ridge step needs."""
+        """Compute the right-hand side of the next ridge step."""
         return self._visit(lambda block: (self._pulled(block, self._inner(state.H[block] + state.D[block])),))[0]
 
     def step(self, state: State, pulled: Array, *, measured: bool) -> tuple[State, Array, HostArray | None]:
-        """One iteration; what the next one needs is made in the same pass over the rows."""
+        """Run one iteration, and prepare the next ridge step in the same pass over the rows."""
         sigma = state.sigma[None, :, None]
         coef = pulled * as_like(sigma / (self.ridge[None, :, None] + sigma * self.products), pulled)
         kappa = 1.0 / as_like(state.sigma[:, None], coef) / self.columns.balance  # (B, m)
@@ -150,14 +149,14 @@ class Run:
         return np.array([to_host(each) for each in found])
 
     def certified(self, state: State) -> State:
-        """The state with both bounds, of the losses themselves."""
+        """Return the state with both bounds, for the original losses."""
         eps = float(namespace(state.coef).finfo(state.coef.dtype).eps)
-        # a little less, so that rounding does not put a dual point outside of its interval
+        # slightly smaller, so that rounding does not move a dual point outside its interval
         steps = (1.0 - 8.0 * eps) * state.sigma[:, None] * to_host(self.columns.balance)
         return self.bounds._certified(state._replace(coef=self._turned(state.coef)), steps)
 
     def _turned(self, coef: Array) -> Array:
-        """C in the basis of the splitting."""
+        """Return C in the basis of the splitting."""
         if self.turn is None:
             return coef
         return namespace(coef).astype(coef, self.turn.dtype) @ self.turn
@@ -197,7 +196,7 @@ class Run:
         return state._replace(primal=primal, dual=self.bundle.bound(lowers, pulls) / self.mass)
 
     def _within(self, block: slice, u: Array) -> Array:
-        """A dual point found in single precision, where 1 − θ may be off by a part in a thousand, within its bounds."""
+        """Clip a single-precision dual point to its bounds, since 1 − θ may have a relative error of a thousandth."""
         if self.basis.least == 0.0:
             return u
         found = []
@@ -219,32 +218,32 @@ class Run:
     def _balance(self, u: Array) -> tuple[Array, Array]:
         """Factors (B, m), at most 1, of the positive and negative entries of u that make its sum over the rows 0.
 
-        A level that hardly any ridge holds takes a dual point that sums to 0, or its lower bound is poor: with
-        λ_b = λ/10⁴ that cost up to three times as many iterations as with λ/100, for the same h.
+        A level with hardly any ridge needs a dual point that sums to 0, or its lower bound is poor: for the same h,
+        λ_b = λ/10⁴ took up to three times as many iterations as λ/100.
         """
         xp = namespace(u)
         total = xp.tensordot(self.basis.omega, u, axes=((0,), (0,)))
-        tied, tiny = self.parts[0][0].loss.zero_sum, 1e-30  # single precision knows it as well
-        if tied > 1:  # levels of that many neighbouring nodes sum to 0: sums over the rows shall be equal
+        tied, tiny = self.parts[0][0].loss.zero_sum, 1e-30  # 1e-30 also exists in single precision
+        if tied > 1:  # levels of ``tied`` neighbouring nodes sum to 0: their sums over the rows must be equal
             groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
             factors = xp.reshape((xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny), total.shape)
             return factors, factors
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)
-        # other integrals see a derivative: their part of the sum is small, and their u may have one sign
+        # other integrals contain a derivative: their part of the sum is small, and their u may have one sign
         least = xp.concat([least[:, self.parts[0][1]], 0.0 * least[:, self.parts[0][1].stop :] + np.inf], axis=1)
         return tuple(xp.minimum((least + tiny) / (side + tiny), xp.ones_like(side)) for side in (plus, minus))
 
     def balanced(self, state: State, squares: Any) -> State:
-        """The state with σ changed where one residual is much larger than the other."""
+        """Change σ if one residual is much larger than the other."""
         factor = change(squares @ to_host(self.columns.weights))
         if np.all(factor == 1.0):
             return state
         return state._replace(sigma=state.sigma * factor, D=state.D / as_like(factor[:, None], state.D))
 
     def balanced_by_node(self, state: State, squares: Any) -> State:
-        """The state with σ and steps of nodes changed; the columns follow."""
+        """Change σ and the steps of nodes, and update the columns."""
         factor = change(squares[:, 0, :], APART)
         if np.all(factor == 1.0):
             return state
@@ -260,12 +259,12 @@ class Run:
 
 
 def _beside(parts: list[Array]) -> Array:
-    """Arrays (rows, B, ·) joined along their last axis."""
+    """Concatenate arrays (rows, B, ·) along their last axis."""
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=2)
 
 
 def _clipped(u: Array, row: Any, kappa: Any) -> Array:
-    """u (n, B, m) within κ times an interval of slopes, whose ends broadcast against (n, m)."""
+    """Clip u (n, B, m) to κ times an interval of slopes, whose ends broadcast against (n, m)."""
     xp = namespace(u)
     low, high = (s[:, None, :] if len(getattr(s, "shape", ())) == 2 else s for s in (row.low, row.high))
     u = u if low is None else xp.maximum(u, low * kappa)
@@ -273,7 +272,7 @@ def _clipped(u: Array, row: Any, kappa: Any) -> Array:
 
 
 def _repeated(y: Array | None, count: int) -> Array | None:
-    """Targets of every row ``count`` times."""
+    """Repeat the targets of every row ``count`` times."""
     return y if y is None or count == 1 else namespace(y).repeat(y, count, axis=0)
 
 
@@ -298,20 +297,20 @@ def iterate(
     alpha : float
         λ.
     live : ndarray (B, n) of bool, or None
-        The rows that count in each of B problems, whose weights are then divided by their sum; None: one problem
-        with all rows.
+        The training rows of each of B problems, whose weights are then divided by their sum; None: one problem with
+        all rows.
     start : State or None
         The end of similar problems.
     tol : float
     max_iter : int
     every : int
-        Iterations between two looks at the gap.
+        The number of iterations between two computations of the gap.
     floor : float
-        Where |P| is less, gaps are relative to this.
+        Gaps are relative to this value if |P| is smaller.
     seen : callable or None
-        Told of every such look; it returns the iterations until the next one, or 0 to stop.
+        Called after every such computation; returns the number of iterations until the next one, or 0 to stop.
     by_node : bool
-        Whether every node has a step of its own, as suits one problem with a small λ.
+        Whether every node has its own step, which suits one problem with a small λ.
     """
     n = int(splitting.rows.shape[0])
     mask = np.ones((1, n), dtype=bool) if live is None else live
@@ -319,7 +318,7 @@ def iterate(
         None if live is None else as_like(np.ascontiguousarray(mask.T, dtype=np.float64)[:, :, None], splitting.rows)
     )
     state = splitting.start(len(mask)) if start is None else start
-    # steps write in place: what a caller holds must not change
+    # steps write in place: arrays of the caller must not change
     state = state._replace(H=1.0 * state.H, D=state.D * (1.0 if counts is None else counts))
     omega = to_host((splitting if splitting.exact is None else splitting.exact).omega).astype(np.float64)
     run = Run(splitting, alpha, mask @ omega, counts)
@@ -363,7 +362,7 @@ def by_splitting(objective: Objective, ledger: Ledger, start: Start | None) -> t
     first = None
     if start is not None:
         near = start.smoothing
-        # a way of L-BFGS and Newton's method ends with little smoothing: its 1/κ would be far too long a step
+        # L-BFGS and Newton's method end with little smoothing: 1/κ would be far too long a step
         inverse, known = (0.0, objective.duals(start.z, near)) if near.centre is None else (near.kappa[0], near.centre)
         duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
         first = splitting.begun(start.z, inverse, duals)

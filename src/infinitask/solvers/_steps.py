@@ -1,15 +1,15 @@
-"""What both kinds of splitting share: how long steps are, when to look at the bounds, and the best dual point.
+"""Step lengths, the schedule of the bounds, and the best dual point: common to both kinds of splitting.
 
-The step σ of a node follows two residuals: how far the values that the losses see are from the field, and how far they
-moved. Each is relative to the size of what it belongs to.
+The step σ of a node follows two residuals: the distance between the arguments of the losses and the field, and their
+last change. Each is relative to the size of its own quantity.
 
-A dual point u has a lower bound D(u) = Σ −ℓ*(u) − ‖Φᵀ u Ψ‖²/2λ. Iterates swing around the best one: a mixture of them
-is a dual point too, and its bound is often far better. With −ℓ* concave,
+A dual point u has a lower bound D(u) = Σ −ℓ*(u) − ‖Φᵀ u Ψ‖²/2λ. Iterates oscillate around the best one. A mixture of
+them is a dual point too, and its bound is often far better. With −ℓ* concave,
 
     D(Σ_i c_i u_i) ≥ Σ_i c_i l_i − ‖Σ_i c_i p_i‖²/2λ,    l_i = Σ −ℓ*(u_i),  p_i = Φᵀ u_i Ψ,  c ≥ 0, Σ_i c_i = 1,
 
-so that numbers l_i and small matrices p_i are all that is kept of the points. A gap of 1e-4 was certified after 80
-iterations instead of 180 (n = 2 000, λ = 1e-4), and after 160 instead of 230 (λ = 1e-6).
+so only the numbers l_i and the small matrices p_i are stored. A gap of 1e-4 was certified after 80 iterations instead
+of 180 (n = 2 000, λ = 1e-4), and after 160 instead of 230 (λ = 1e-6).
 """
 
 from __future__ import annotations
@@ -19,57 +19,56 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 
 RELAXATION = 1.8
-"""How far an iteration goes beyond the ridge step; between 1 and 2."""
+"""The over-relaxation of the ridge step, between 1 and 2."""
 
 UNBALANCED, MAX_RANGE = 2.0, 30.0
-"""A step changes where one residual is twice the other, and steps of nodes stay within a factor of 30 of their median.
-With one step for all nodes a small λ takes up to four times as many
-iterations."""
+"""A step changes if one residual is twice the other, and steps of nodes stay within a factor of 30 of their median.
+With one step for all nodes, a small λ takes up to four times as many iterations."""
 
 CHANGE_LATER = 1.5
-"""Steps change at the first iteration measured after this multiple of the last change: each time the columns are
-diagonalised again."""
+"""Steps change at the first iteration measured after this multiple of the last change, because each change diagonalises
+the columns again."""
 
 MAX_GROWTH = 1.25
-"""The bounds are computed again before the iterations have grown by this factor."""
+"""The bounds are computed again before the number of iterations has grown by this factor."""
 
 IDLE_STEPS = 600
-"""Iterations end where this number of them left nearly all of the gap."""
+"""Iterations stop if this number of them hardly reduced the gap."""
 
 HAND_OVER = 0.1
-"""Other engines go on from splitting with this part of its 1/σ."""
+"""Other engines continue from splitting with this fraction of its 1/σ."""
 
 
 SIZE = 6
-"""Points that are kept: the best mixture so far, and the last ones."""
+"""The number of stored points: the best mixture so far, and the last points."""
 
 NOTHING = -1e300
-"""In place of −∞: times a weight of 0 it is 0."""
+"""Replaces −∞: times a weight of 0 it is 0."""
 
 
 def change(squares: HostArray, apart_to_moved: float = 1.0) -> HostArray:
-    """Factors of steps, from squared norms (4, …) of H − F, of the move of H, of F and of D."""
+    """Factors of steps, from squared norms (4, …) of H − F, of the change of H, of F and of D."""
     apart, moved, size, slope = np.sqrt(np.maximum(squares, 1e-30))
     apart, moved = apart / size, moved / slope
-    # where both are rounding they say nothing, and σ would run away
+    # if both are rounding errors the ratio is meaningless, and σ would diverge
     ratio = np.where(np.maximum(apart, moved) > 1e-13, apart / moved / apart_to_moved, 1.0)
     factor = np.clip(np.sqrt(ratio), 1.0 / 3.0, 3.0)
     return np.asarray(np.where((ratio > UNBALANCED) | (ratio < 1.0 / UNBALANCED), factor, 1.0))
 
 
 def within_range(steps: HostArray) -> HostArray:
-    """Steps of nodes, none far from their median."""
+    """Clip the steps of nodes to a range around their median."""
     middle = np.median(steps)
     return np.asarray(np.clip(steps, middle / MAX_RANGE, middle * MAX_RANGE))
 
 
 class Looks:
-    """The gaps seen so far, and when to look again.
+    """The gaps so far, and the iteration at which to compute the next one.
 
     Parameters
     ----------
     aim : float
-        The gap to be reached.
+        The requested gap.
     """
 
     def __init__(self, aim: float) -> None:
@@ -77,7 +76,7 @@ class Looks:
         self.seen: list[tuple[int, float]] = []
 
     def add(self, step: int, gap: float) -> None:
-        """The gap after ``step`` iterations."""
+        """Add the gap after ``step`` iterations."""
         self.seen.append((step, gap))
 
     @property
@@ -89,7 +88,7 @@ class Looks:
 
     @property
     def expected(self) -> float:
-        """Iterations at which the gap is expected to be reached, by the power of their number with which it falls."""
+        """The iteration at which the gap is expected to be reached, assuming that it falls as a power law."""
         (step, gap), power = self.seen[-1], 2.0
         if len(self.seen) > 1 and 0.0 < gap < self.seen[-2][1] < np.inf:
             before, was = self.seen[-2]
@@ -98,7 +97,7 @@ class Looks:
 
     @property
     def wait(self) -> int:
-        """Iterations until the next look."""
+        """The number of iterations until the next computation of the gap."""
         step = self.seen[-1][0]
         return max(4, int(np.ceil(min(self.expected, MAX_GROWTH * step))) - step)
 
@@ -118,7 +117,7 @@ class Bundle:
         self._pulls: list[HostArray] = []
 
     def bound(self, lowers: list[HostArray], pulls: list[HostArray]) -> HostArray:
-        """The best bound after some points have joined, (B,); it never falls.
+        """Add points and return the best bound, (B,), which never falls.
 
         Parameters
         ----------
@@ -128,7 +127,7 @@ class Bundle:
             p_i.
         """
         lower, pull = np.array(self._lowers + lowers), np.array(self._pulls + pulls)
-        # a point that proves nothing has no part
+        # a point with an infinite bound gets no weight
         proves = np.isfinite(lower) & np.all(np.isfinite(pull), axis=(1, 3))
         lower, pull = np.where(proves, lower, NOTHING), np.where(proves[:, None, :, None], pull, 0.0)
         along = np.moveaxis(pull, 2, 0).reshape(self.ridge.size, len(pull), -1)
@@ -143,7 +142,7 @@ class Bundle:
 def mixture(lower: HostArray, gram: HostArray) -> HostArray:
     """c (B, K) that maximises l·c − ½ cᵀ G c, for l (B, K) and G (B, K, K).
 
-    Weight is moved to the point that gains most, then to the best mixture of all points that have weight.
+    Weight moves to the point with the largest gain, then to the best mixture of all points with positive weight.
     """
     every = np.arange(len(lower))
     weights = np.zeros_like(lower)
@@ -164,11 +163,11 @@ def mixture(lower: HostArray, gram: HostArray) -> HostArray:
 
 
 def _within(lower: HostArray, gram: HostArray, weights: HostArray) -> HostArray:
-    """Towards the best mixture of the points that have weight, until one of them has none."""
+    """Move towards the best mixture of the points with positive weight until one of the weights is zero."""
     inside = weights > 0.0
     part = np.where(inside[:, :, None] & inside[:, None, :], gram, 0.0)
     size = np.maximum(np.max(np.einsum("bii->bi", part), axis=1), 1e-300)
-    # equal points have equal rows: a trace of a ridge shares the weight between them
+    # equal points have equal rows: a tiny ridge divides the weight between them
     ridge = np.where(inside, (1e-11 * size)[:, None], size[:, None])
     solved = np.linalg.solve(
         part + ridge[:, :, None] * np.eye(gram.shape[1]), np.stack([np.where(inside, lower, 0.0), 1.0 * inside], axis=2)
@@ -185,5 +184,5 @@ def _within(lower: HostArray, gram: HostArray, weights: HostArray) -> HostArray:
     def value(c: HostArray) -> HostArray:
         return np.asarray(np.sum(c * lower, axis=1) - 0.5 * np.einsum("bi,bij,bj->b", c, gram, c))
 
-    better = value(moved) >= value(weights)  # not so where rounding spoilt the solve
+    better = value(moved) >= value(weights)  # false if rounding spoilt the solve
     return np.where(better[:, None], moved, weights)
