@@ -208,7 +208,7 @@ def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device:
     shares = np.random.default_rng(0).uniform(size=(24, measure.dim))
     nodes = measure.ppf(shares) if atoms is None else atoms.nodes
     theta = nodes[:, 0] if measure.dim == 1 else nodes
-    check_units(loss, theta, y if y.ndim == 2 else y[:, None], units.centre, units.spread, place(theta, device))
+    check_units(loss, place(theta, device), y if y.ndim == 2 else y[:, None], units.centre, units.spread)
 
 
 def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:

@@ -240,22 +240,19 @@ def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | No
 
 
 # --------------------------------------------------------------------------------------------------------- units
-def check_units(
-    loss: Loss, theta: HostArray, y: HostArray, centre: float, spread: float, like: Array | None = None
-) -> None:
+def check_units(loss: Loss, theta: Array, y: HostArray, centre: float, spread: float) -> None:
     """An error where a loss with a degree does not change with the units of y as it says.
 
     Parameters
     ----------
     loss : Loss
-    theta : ndarray (m,) or (m, d)
+    theta : array (m,) or (m, d)
+        In the library in which the loss is computed.
     y : ndarray (n, 1) or (n, m)
     centre : float
         What is taken off y and h; 0: nothing is.
     spread : float
         By which y and h are divided.
-    like : array or None
-        What the loss is computed with, an array of any library; None: NumPy.
     """
     name, degree = type(loss).__name__, loss.degree
     if degree is None:
@@ -267,13 +264,12 @@ def check_units(
     y, p = chosen, float(degree)
     at = np.stack(_points(theta, y))
     with np.errstate(all="ignore"):
-        like = theta if like is None else like
-        plain = _values(loss, theta, y, at, like)
+        plain = _values(loss, theta, y, at)
         size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
-        eps = _rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
+        eps = _rounding(loss.value(theta, as_like(y, theta), as_like(at[0], theta)))
         near = max(1e-6, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
-            shifted = _values(loss, theta, y - centre, at - centre, like)
+            shifted = _values(loss, theta, y - centre, at - centre)
             k = _worst(plain, shifted, near, size)
             if k is not None:
                 raise ValueError(
@@ -285,7 +281,7 @@ def check_units(
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
                 raise TypeError(f"{name}.in_units returned {_named(inside)}; it must return a loss, such as {name}(…).")
-            scaled = _values(inside, theta, y / a, at / a, like)
+            scaled = _values(inside, theta, y / a, at / a)
             k = _worst(plain, a**p * scaled, near, size)
             if k is not None:
                 counted = np.isfinite(plain) & np.isfinite(scaled) & (plain > near * size) & (scaled > 0.0)
@@ -297,11 +293,11 @@ def check_units(
                 )
 
 
-def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Array) -> HostArray:
-    tasks, targets = as_like(theta, like), as_like(y, like)
-    found = [loss.value(tasks, targets, as_like(h, like)) for h in at]
+def _values(loss: Loss, theta: Array, y: HostArray, at: HostArray) -> HostArray:
+    targets = as_like(y, theta)
+    found = [loss.value(theta, targets, as_like(h, theta)) for h in at]
     for value in found:
-        _check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
+        _check_array(f"{type(loss).__name__}.value", value, as_like(at[0], theta), theta, targets, finite=False)
     return np.stack([host_double(value) for value in found])
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask._base.validation import count, number
+from infinitask._base.validation import count
 from infinitask.losses._base import BoxLoss, Row
-from infinitask.losses._rows import _positive
+from infinitask.losses._rows import _Rounded
 
 
-class MultiClassHinge(BoxLoss):
+class MultiClassHinge(_Rounded, BoxLoss):
     """For decisions between K classes, of which a missed row of class k costs θ_k: the hinge of Lee, Lin and Wahba.
 
     Each class has a field f_k(x)(θ), and Σ_k f_k = 0. With costs θ_k ≥ 0 that sum to one the loss is
@@ -76,10 +76,6 @@ class MultiClassHinge(BoxLoss):
     def _count(self) -> int:
         return count("MultiClassHinge: n_classes", self.n_classes, least=2)
 
-    def smooth(self, scale: float) -> bool:
-        """Whether the rounded part is as wide as a solver's own first smoothing."""
-        return 0.0 < scale <= self.kappa
-
     def check_targets(self, y: Array | None) -> None:
         """Targets must be the codes of classes."""
         if y is None or y.shape[1] != 1 or not bool(namespace(y).all(namespace(y).any(self._is(y), axis=1))):
@@ -101,10 +97,9 @@ class MultiClassHinge(BoxLoss):
         if y is None:
             raise ValueError("MultiClassHinge was given no classes; it needs targets.")
         xp, K = namespace(theta, y), self._count()
-        kappa = number("MultiClassHinge: kappa", self.kappa, low=0.0, open_low=False)
         costs = theta[:, :K] * (0.5 * K * K)
         other = xp.abs(theta[:, K:] - as_like(np.arange(K, dtype=np.float64), theta)) > 0.5  # (m, K), whether k ≠ y
         # a product with zeros and ones picks the column of y: it is exact and needs no indexing on a device
         cost = xp.astype(self._is(y), theta.dtype) @ xp.where(other, costs, xp.zeros_like(costs)).T
-        soft = None if kappa == 0.0 else kappa / _positive(cost)
+        soft = self._softness(cost)
         return Row(-cost, xp.zeros_like(cost), soft_low=soft, soft_high=soft)

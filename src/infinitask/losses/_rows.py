@@ -49,6 +49,21 @@ def _positive(a: Array) -> Array:
     return xp.clip(a, smallest)
 
 
+class _Rounded:
+    """A loss whose kink may be rounded over a width κ."""
+
+    kappa: float
+
+    def smooth(self, scale: float) -> bool:
+        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        return 0.0 < scale <= self.kappa
+
+    def _softness(self, slope: Array) -> Array | None:
+        """κ/slope; None for κ = 0: compiled loops and sums have a faster way for a kink alone."""
+        kappa = number(f"{type(self).__name__}: kappa", self.kappa, low=0.0, open_low=False)
+        return None if kappa == 0.0 else kappa / _positive(slope)
+
+
 class _Levels:
     """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
 
@@ -137,7 +152,7 @@ class Expectile(BoxLoss):
         return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
-class CostSensitiveHinge(BoxLoss):
+class CostSensitiveHinge(_Rounded, BoxLoss):
     """For decisions with a trade-off θ of the two errors: c (1 − y h)₊, c = |(θ + 1)/2 − 1[y = −1]|, y ∈ {−1, 1}.
 
     Parameters
@@ -167,10 +182,6 @@ class CostSensitiveHinge(BoxLoss):
         """See :meth:`Loss.stability`."""
         return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
-    def smooth(self, scale: float) -> bool:
-        """Whether the rounded part is as wide as a solver's own first smoothing."""
-        return 0.0 < scale <= self.kappa
-
     def check_targets(self, y: Array | None) -> None:
         """Labels must be −1 and 1."""
         if y is None or not bool(namespace(y).all((y == 1.0) | (y == -1.0))):
@@ -184,10 +195,8 @@ class CostSensitiveHinge(BoxLoss):
         xp = namespace(theta, y)
         if y is None:
             raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
-        kappa = number("CostSensitiveHinge: kappa", self.kappa, low=0.0, open_low=False)
         cost = 0.5 * (y + theta)  # c·y, because y² = 1: its sign is that of y
-        # without κ no softness: compiled loops and sums have a faster way for a kink alone
-        soft = None if kappa == 0.0 else kappa / _positive(xp.abs(cost))
+        soft = self._softness(xp.abs(cost))
         return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0), soft_low=soft, soft_high=soft)
 
 
@@ -329,7 +338,7 @@ class _Falling:
         return number(name, self.weight, low=0.0, hint="Leave the penalty out for a weight of 0.")
 
 
-class NonCrossing(_Falling, BoxLoss):
+class NonCrossing(_Falling, _Rounded, BoxLoss):
     """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
 
     With κ > 0 the kink is rounded on [−κ, 0], as the paper has it for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
@@ -355,15 +364,10 @@ class NonCrossing(_Falling, BoxLoss):
         self.weight = weight
         self.kappa = kappa
 
-    def smooth(self, scale: float) -> bool:
-        """Whether the rounded part is as wide as a solver's own first smoothing."""
-        return 0.0 < scale <= self.kappa
-
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, λ_nc], q = κ/λ_nc."""
-        weight, kappa = self._weight(), number("NonCrossing: kappa", self.kappa, low=0.0, open_low=False)
-        soft = None if kappa == 0.0 else kappa / weight + 0.0 * theta
-        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=soft)
+        weight = self._weight() + 0.0 * theta
+        return Row(0.0 * theta, weight, soft_high=self._softness(weight))
 
 
 class SquaredNonCrossing(_Falling, BoxLoss):
