@@ -43,7 +43,7 @@ from infinitask.estimators._parameters import (
     stack_level,
     weights_of,
 )
-from infinitask.estimators._shared import estimator, parameter_names
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.field import Field
 from infinitask.fitting._data import Data
@@ -116,8 +116,6 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     warm_start: bool = False
 
     # ------------------------------------------------------------------------------------- scikit-learn
-    _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "field_")
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray
-from infinitask.losses import Loss
+from infinitask.estimators._parameters import targets_of, weights_of
+from infinitask.losses import Loss, Pinball
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -143,15 +142,6 @@ def estimator(cls: _Class) -> _Class:
     return cls
 
 
-@lru_cache(maxsize=64)
-def parameter_names(cls: Any) -> list[str]:
-    """The names of the parameters of an estimator; scikit-learn reads the signature at every call.
-
-    That takes a tenth of the time of a small fit on a path.
-    """
-    return list(BaseEstimator._get_param_names.__func__(cls))
-
-
 @estimator
 class Continuum:
     """The parameters of models of a continuum of tasks."""
@@ -192,6 +182,13 @@ class Explorable:
         """
         # by name: pages know estimators, and imports point one way
         return import_module("infinitask.report").explore(self, X, y, names=names, title=title)
+
+
+def d2_of_quantiles(rule: tuple[HostArray, HostArray], predicted: HostArray, y: Any, sample_weight: Any) -> float:
+    """D² of predicted quantiles (n, m) at levels with weights, beside those of y."""
+    y, weight = targets_of(predicted, y), weights_of(sample_weight, predicted)
+    constants = np.quantile(y, rule[0], method="inverted_cdf", weights=weight)
+    return d2_score(rule, Pinball(), predicted, constants, y, weight)
 
 
 def d2_score(

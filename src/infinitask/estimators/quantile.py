@@ -14,10 +14,9 @@ from infinitask._base.validation import coverages, seed
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators._base import BaseInfiniteTask, tags_of_poor_score
-from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
-from infinitask.estimators._shared import Continuum, Explorable, d2_score, estimator
+from infinitask.estimators._parameters import order_in_theta, targets_of
+from infinitask.estimators._shared import Continuum, Explorable, d2_of_quantiles, estimator
 from infinitask.estimators._sources import in_kind
-from infinitask.losses import Pinball
 from infinitask.predictive import QuantileDistribution
 from infinitask.predictive._distribution import as_points
 from infinitask.tasks import QuantileTask, Task
@@ -205,10 +204,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         predicted = self._values(X, self.nodes_, "quantiles")
-        y = targets_of(predicted, y)
-        weight = weights_of(sample_weight, predicted)
-        constants = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
-        return d2_score((self.nodes_, self.weights_), Pinball(), predicted, constants, y, weight)
+        return d2_of_quantiles((self.nodes_, self.weights_), predicted, y, sample_weight)
 
 
 @estimator

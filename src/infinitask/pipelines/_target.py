@@ -14,13 +14,12 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import forget, inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
-from infinitask.estimators._parameters import targets_of, weights_of
-from infinitask.estimators._shared import d2_score
+from infinitask.estimators._parameters import targets_of
+from infinitask.estimators._shared import d2_of_quantiles
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _levels
 from infinitask.pipelines._passing import where_inside_has
 from infinitask.predictive import QuantileDistribution
-from infinitask.tasks import QuantileTask
 
 SAME = 1e-6
 """inverse_func(func(y)) may differ from y by this part of the size of the targets."""
@@ -305,12 +304,8 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             At most 1; 0 for a model no better than the unconditional quantiles of y.
         """
         check_is_fitted(self)
-        levels, weights = self._rule()
-        predicted = self._at(X, levels)
-        y = targets_of(predicted, y)
-        weight = weights_of(sample_weight, predicted)
-        constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
-        return d2_score((levels, weights), QuantileTask().loss, predicted, constants, y, weight)
+        rule = self._rule()
+        return d2_of_quantiles(rule, self._at(X, rule[0]), y, sample_weight)
 
     def _rule(self) -> tuple[HostArray, HostArray]:
         """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
