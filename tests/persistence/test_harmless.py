@@ -20,8 +20,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from infinitask import InfiniteQuantileRegressor, load, save
 from infinitask.persistence import register
-from infinitask.persistence._harmless import NOT_SEARCHED, RULES, is_plain_pattern
 from infinitask.persistence._names import class_named, known_classes, shown
+from infinitask.persistence._rules import NOT_SEARCHED, RULES, is_plain_pattern
 from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table
 

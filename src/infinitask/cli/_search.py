@@ -6,9 +6,8 @@ tries kernels, widths and λ, by cross-validation as well, and keeps its trials 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -40,8 +39,7 @@ LOSSES_OF_TRIALS = {Task.QUANTILE: "pinball loss", Task.COST: "mean cost"}
 """By what trials are."""
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(NamedTuple):
     """How long a search may take: trials of Optuna, seconds, and a file for the trials."""
 
     trials: int | None = None
@@ -49,8 +47,7 @@ class Search:
     storage: Path | None = None
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """What was compared: candidates with their losses on held-out rows, the best first.
 
     Parameters

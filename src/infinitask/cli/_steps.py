@@ -21,7 +21,7 @@ from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Asked, evaluated, evaluation_lines, smallest_of
 from infinitask.cli._search import Ranking, ranking_of, show_ranking
 from infinitask.cli._tables import pandas
-from infinitask.cli._targets import Task, is_multiclass, shares_of, show_shares, which_is_positive
+from infinitask.cli._targets import Task, is_multiclass, shares_of, which_is_positive
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import listed
 
@@ -76,7 +76,8 @@ def rows_to_learn(
     screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))
     if given.classes > 2:
         screen.say("")
-        show_shares(screen, shares_of(given.y))
+        rows = [(part["class"], part["rows"], f"{part['share']:.1%}") for part in shares_of(given.y)]
+        screen.table(("class", "rows", "share"), rows)
     elif given.task is Task.COST:
         screen.say("      " + which_is_positive(given.positive, float((given.y == given.positive).mean())))
     return given, table

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._output import CommandError
 from infinitask.cli._tables import cells_of, pandas
 from infinitask.fitting._recipe import TOO_FAR, USUAL_SHARE
 from infinitask.pipelines._tables import listed
@@ -320,8 +320,3 @@ def shares_of(y: Any) -> list[dict[str, Any]]:
     return [
         {"class": str(label), "rows": int(count), "share": float(count / y.size)} for label, count in counts.items()
     ]
-
-
-def show_shares(screen: Screen, shares: list[dict[str, Any]]) -> None:
-    """The table of the classes."""
-    screen.table(("class", "rows", "share"), [(part["class"], part["rows"], f"{part['share']:.1%}") for part in shares])

@@ -8,8 +8,8 @@ A file holds arrays, and a table of all other values as JSON. An entry of the ta
 there are no cycles, and reading is one pass:
 
 * :mod:`~infinitask.persistence._names` knows which classes and functions a file may name, and how errors show it;
-* :mod:`~infinitask.persistence._rules` says which attributes an object may get;
-* :mod:`~infinitask.persistence._harmless` says what parameters may be that open files or start processes;
+* :mod:`~infinitask.persistence._rules` says which attributes an object may get, and what parameters may be that
+  open files or start processes;
 * :mod:`~infinitask.persistence._kinds` has the kinds of entries, each with its way into a file and back;
 * :mod:`~infinitask.persistence._special` has the few types of other libraries that need their own way;
 * :mod:`~infinitask.persistence._entries` turns a model into the table and the arrays, and back, and says how many

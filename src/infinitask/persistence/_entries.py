@@ -246,8 +246,8 @@ class Reader:
 
     def _value_of(self, entry: list[Any]) -> Any:
         kind, *parts = entry
-        if kind in OWN:
-            return OWN[kind](self, *parts)
+        if kind in ("array", "object", "raw"):  # these need what was read before them
+            return (self._make_object if kind == "object" else self._make_array)(*parts)
         if kind not in KINDS:
             raise ValueError(f"an entry is of the unknown kind {shown(kind)}")
         if KINDS[kind].has_values:
@@ -281,11 +281,3 @@ class Reader:
         for key, one in state.items():
             object.__setattr__(made, key, one)
         return made
-
-
-OWN: dict[str, Callable[..., Any]] = {
-    "array": Reader._make_array,
-    "object": Reader._make_object,
-    "raw": Reader._make_array,
-}
-"""Kinds of entries that need what was read before them."""

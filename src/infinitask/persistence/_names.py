@@ -19,18 +19,15 @@ import numpy as np
 ALL = "*"
 """Stands for every class, or every function, that a module or its package defines, as far as the module offers it."""
 
+WHOLE_MODULES = (
+    "estimators features features._maps integrations._level kernels losses losses._observed losses._rows measures "
+    "measures._rules measures._spaces metrics metrics._level_sets metrics._scorers penalties pipelines predictive "
+    "tasks tuning"
+)
+"""Modules of this library all of whose classes may be named."""
+
 OWN_CLASSES = {
-    **dict.fromkeys(
-        (
-            *("infinitask.estimators", "infinitask.features", "infinitask.features._maps", "infinitask.kernels"),
-            *("infinitask.integrations._level", "infinitask.losses", "infinitask.losses._observed"),
-            *("infinitask.losses._rows", "infinitask.measures", "infinitask.measures._rules"),
-            *("infinitask.measures._spaces", "infinitask.metrics", "infinitask.metrics._level_sets"),
-            *("infinitask.metrics._scorers", "infinitask.penalties", "infinitask.pipelines"),
-            *("infinitask.predictive", "infinitask.tasks", "infinitask.tuning"),
-        ),
-        ALL,
-    ),
+    **{f"infinitask.{module}": ALL for module in WHOLE_MODULES.split()},
     "infinitask.calibration": "ConformalCalibration CrossCalibration Levels Rearrangement ShareScale Shift",
     "infinitask.field": "Field",
     "infinitask.fitting": "Recipe Relevance Units",

@@ -2,17 +2,24 @@
 
 An attribute never hides a method, a property or a name with two underscores. Dataclasses of this library have their
 declared fields and nothing else, of the types that they declare.
+
+Some parameters would let the writer of a file act on the machine of its reader, since a method of a loaded model does
+what its parameters say: text vectorizers open files if ``input="filename"``, ``n_jobs`` starts processes,
+``pre_dispatch`` is evaluated, patterns can take forever. The rules for them go by the names of parameters, so they hold
+for every listed class that has one, and for classes that derive from a listed class.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,8 +30,7 @@ from infinitask.field import Field
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
-from infinitask.persistence._harmless import LONGEST_TEXT, bounded, check_parameters
-from infinitask.persistence._names import shown
+from infinitask.persistence._names import is_listed, shown
 from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
 
@@ -57,6 +63,9 @@ FITTED: Mapping[str, Any] = {
 
 NUMBERS: Mapping[Any, Any] = {bool: (bool, np.bool_), int: Integral, float: Real}
 """What counts as a number of a type."""
+
+LONGEST_TEXT = 200
+"""Characters of an attribute's name, of a regular expression, and of a key that is a text of NumPy."""
 
 MAX_PARTS = 2**6
 """The most arguments of a partial call or of a distribution, and parts of a key of a dict."""
@@ -180,3 +189,197 @@ def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
 @lru_cache(maxsize=256)
 def _hints(cls: type[Any]) -> dict[str, Any]:
     return get_type_hints(cls)
+
+
+# ------------------------------------------------------------------ parameters that act on the machine
+ENCODINGS = frozenset(
+    ["ascii", "cp1252", "iso-8859-1", "iso-8859-15", "latin-1", "latin1", "utf-16", "utf-8", "utf-8-sig", "utf8"],
+)
+"""Encodings of texts; Python imports a module for any other name."""
+
+RESPONSES = frozenset(
+    ["default", "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples"]
+)
+"""Methods that a scorer may call."""
+
+DEVICE = re.compile(r"(cpu|cuda|mps|xpu)(:\d{1,3})?")
+"""Names of devices of torch."""
+
+VERSION = re.compile(r"[\w.+!-]{1,50}")
+"""A version of scikit-learn, which a warning shows where it is not the installed one."""
+
+PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
+"""How many jobs of a search wait; joblib evaluates other texts."""
+
+NEW_NAME = re.compile(r"([^{}]++|\{\{|\}\}|\{\})*+")
+NAME_OUT = re.compile(r"([^{}]++|\{\{|\}\}|\{(transformer_name|feature_name)\})*+")
+"""Texts that are filled in with names only: other fields read attributes, or fill with spaces. Repetitions are
+possessive, since others keep 150 bytes for each letter."""
+
+MAX_REPEATS = 2
+"""Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""
+
+TOKEN = re.compile(
+    r"\\\D"  # an escaped character; a digit would refer to a group
+    r"|\[\^?\]?(?:\\.|[^\]\\\[])*\]"  # a set of characters
+    r"|\{\d{0,3}(?:,\d{0,3})?\}"  # how often
+    r"|\(\?[ui]\)|\(\?(?:[:=!]|<[=!])|\((?!\?)"  # a flag, or the start of a group
+    r"|[^\\\[{(]"
+)
+"""A part of a regular expression; one that is not plain has others."""
+
+PROCESSES = "n_jobs"
+"""The parameter that says how many processes are started."""
+
+SEARCHED = ("param_grid", "param_distributions", "space")
+"""Parameters that say which other parameters a search sets."""
+
+KEYWORDS = ("kw_args", "inv_kw_args", "kwargs", "_kwargs", "kernel_params")
+"""Parameters that are the keywords of a call."""
+
+
+class Rule(NamedTuple):
+    """What a parameter may be in a file: ``allows`` tests a value, ``expected`` says it to a person."""
+
+    allows: Callable[[Any], bool]
+    expected: str
+
+
+def is_plain_pattern(text: str) -> bool:
+    """Whether a regular expression repeats only single characters and sets of them, at most twice per alternative.
+
+    Repeated groups, repeated repetitions and references to groups can take a time that is exponential in the text's
+    length. What is not understood here is not plain.
+    """
+    if len(text) > LONGEST_TEXT:
+        return False
+    depth, repeats, at, after_group = 0, 0, 0, False
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        if found is None:
+            return False
+        token, at = found.group(), found.end()
+        if token[0] in "*+?{":
+            repeats += 1
+            if after_group or repeats > MAX_REPEATS:
+                return False
+        elif token == "|":
+            repeats = repeats + 1 if depth else 0
+        elif token[0] == "(" and not token.endswith(")"):
+            depth += 1
+        elif token == ")":
+            depth -= 1
+        # a repetition is of one character or one set; lazy and possessive ones ("+?", "++") are not plain
+        after_group = token[0] in ")(|*+?{"
+    return depth == 0 and repeats <= MAX_REPEATS
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, (Real, np.bool_))
+
+
+def _one_of(*values: Any) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, (str, type(None))) and value in values
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: value is None or (type(value) is str and pattern.fullmatch(value) is not None)
+
+
+def _is_pattern(value: Any) -> bool:
+    return value is None or (type(value) is str and is_plain_pattern(value))
+
+
+def _are_responses(value: Any) -> bool:
+    names = value if type(value) in (tuple, list) else (value,)
+    return all(type(name) is str and name in RESPONSES for name in names)
+
+
+PLAIN_PATTERN = Rule(_is_pattern, "a pattern without repeated groups, with at most two repetitions")
+
+RULES: Mapping[str, Rule] = {
+    "_response_method": Rule(_are_responses, f"one of {', '.join(sorted(RESPONSES))}"),
+    "device": Rule(_matches(DEVICE), "None or a device such as 'cpu' or 'cuda:0'"),
+    "encoding": Rule(_one_of(*ENCODINGS), f"one of {', '.join(sorted(ENCODINGS))}"),
+    "input": Rule(_one_of("content"), "'content', since a model from a file opens no files"),
+    PROCESSES: Rule(lambda value: value is None or isinstance(value, Integral), "None or a whole number"),
+    "on_interrupt": Rule(_one_of("raise", "best"), "'raise' or 'best'"),
+    "pattern": PLAIN_PATTERN,
+    "pre_dispatch": Rule(
+        lambda value: isinstance(value, Integral) or _matches(PRE_DISPATCH)(value), "a number or such as '2*n_jobs'"
+    ),
+    "progress": Rule(_is_number, "True or False"),
+    "rename_columns": Rule(
+        lambda value: callable(value) or _matches(NEW_NAME)(value), "a function, or a text with {} for the name"
+    ),
+    "token_pattern": PLAIN_PATTERN,
+    "verbose": Rule(_is_number, "a number"),
+    "verbose_feature_names_out": Rule(
+        lambda value: _is_number(value) or callable(value) or _matches(NAME_OUT)(value),
+        "True, False, a function, or a text with {transformer_name} and {feature_name}",
+    ),
+}
+"""What parameters may be in a file, by their names."""
+
+NOT_SEARCHED = frozenset(
+    name
+    for name in {*RULES, "memory", "storage", *KEYWORDS} - {"verbose", "progress"}
+    if not name.startswith("_")  # no parameter of a constructor
+)
+"""Parameters that no search from a file may set: it would set them to values that no rule has seen."""
+
+
+def check_parameters(cls: Any, state: Mapping[str, Any]) -> None:
+    """A ValueError where an object of a listed class has a parameter that would act on the machine of a reader."""
+    version = state.get("_sklearn_version", "0")  # of any class, since scikit-learn prints it
+    if type(version) is not str or not VERSION.fullmatch(version):
+        raise ValueError(f"{cls.__name__} says that it is of scikit-learn {shown(version)}, which is no version")
+    if not _is_guarded(cls):
+        return
+    for name in RULES.keys() & state.keys():
+        if not RULES[name].allows(state[name]):
+            raise ValueError(
+                f"{cls.__name__}.{name} is {shown(state[name])}; in a file it must be {RULES[name].expected}"
+            )
+    for name in state.keys() & set(SEARCHED):
+        for key in _keys(state[name]):
+            if key.rpartition("__")[2] in NOT_SEARCHED:
+                raise ValueError(
+                    f"{cls.__name__}.{name} would set {shown(key)}, which no search in a file may set; save its "
+                    "best_estimator_ instead"
+                )
+    for name in state.keys() & set(KEYWORDS):
+        check_keywords(state[name], f"{cls.__name__}.{name}")
+
+
+def check_keywords(keywords: Any, where: str) -> None:
+    """A ValueError where the keywords of a call would start processes."""
+    if isinstance(keywords, dict) and PROCESSES in keywords:
+        raise ValueError(f"{where} has {PROCESSES}, which no call in a file may have")
+
+
+def bounded(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes with no more processes than this machine has cores: -1 stands for all of them."""
+    jobs = state.get(PROCESSES) if _is_guarded(cls) else None
+    if jobs is not None and jobs > (os.cpu_count() or 1):
+        return {**state, PROCESSES: -1}
+    return state
+
+
+def _keys(searched: Any) -> Iterator[str]:
+    """The names of parameters in the space of a search: a dict, or a list of them."""
+    if searched is None or callable(searched):
+        return
+    for one in searched if type(searched) in (list, tuple) else (searched,):
+        if not isinstance(one, dict):
+            raise ValueError("the space of a search is neither a dict nor a list of dicts")
+        for key in one:
+            # other kinds of texts, such as NumPy's, are names of parameters for scikit-learn too
+            if not isinstance(key, str):
+                raise ValueError(f"the space of a search has the key {shown(key)}, which is no text")
+            yield str.__str__(key)
+
+
+@lru_cache(maxsize=512)
+def _is_guarded(cls: Any) -> bool:
+    return any(map(is_listed, cls.__mro__))

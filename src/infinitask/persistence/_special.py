@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from infinitask.persistence._harmless import check_keywords
 from infinitask.persistence._kinds import SIMPLE, Kind, is_exactly
 from infinitask.persistence._names import check_word, shown
-from infinitask.persistence._rules import MAX_PARTS, SCALARS, checked_keys
+from infinitask.persistence._rules import MAX_PARTS, SCALARS, check_keywords, checked_keys
 
 MAX_RANGE = 2**20
 """The most numbers in a range: methods that take one make a list of it."""

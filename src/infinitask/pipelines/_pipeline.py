@@ -164,14 +164,12 @@ class TaskPipeline(PassesOn, Pipeline):
             answer = getattr(super(), method)(as_table(X), **params)
         else:
             answer = getattr(last, method)(self._encoded(X), *arguments, **params)
-        return self if answer is last else self._in_kind(method, answer, X, arguments, params)
-
-    def _in_kind(self, method: str, answer: Any, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """An answer of the last step as ``set_output`` wants it: its rows are named as those of X."""
-        kind = output_of(self)
-        if kind is None or method not in FRAMED:
-            return answer
-        return framed(answer, kind, self.steps[-1][1], method, X, arguments, params)
+        if answer is last:
+            return self
+        kind = output_of(self)  # as ``set_output`` wants it: rows are named as those of X
+        return (
+            answer if kind is None or method not in FRAMED else framed(answer, kind, last, method, X, arguments, params)
+        )
 
     def set_output(self, *, transform: Any = None, predict: str | None = None) -> Self:
         """Choose whether answers, and what steps hand on, are arrays or data frames.
@@ -240,8 +238,7 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape, model.dual_gap_ <= 1e-4
     ((150, 2), True)
     """
-    named = plain_pipeline(*steps).steps
-    return TaskPipeline(named, memory=memory, transform_input=transform_input, verbose=verbose)
+    return TaskPipeline(plain_pipeline(*steps).steps, memory=memory, transform_input=transform_input, verbose=verbose)
 
 
 def _routes() -> bool:
@@ -302,16 +299,9 @@ def tabular(
     between: list[tuple[str, Any]] = []
     if isinstance(estimator, Pipeline):
         *between, (_, estimator) = estimator.steps
-    vectorizer = _vectorizer(
-        count("max_categories", max_categories),
-        count("text_components", text_components),
-        marks=flag("indicators", indicators),
-        texts=estimator is None or not is_outlier_detector(estimator),
-    )
-    return TaskPipeline([("table", vectorizer), *between, ("model", estimator)])
-
-
-def _vectorizer(max_categories: int, text_components: int, *, marks: bool, texts: bool) -> Any:
+    max_categories = count("max_categories", max_categories)
+    text_components, marks = count("text_components", text_components), flag("indicators", indicators)
+    texts = estimator is None or not is_outlier_detector(estimator)
     try:
         from skrub import DatetimeEncoder, StringEncoder
 
@@ -325,7 +315,7 @@ def _vectorizer(max_categories: int, text_components: int, *, marks: bool, texts
             "skrub cannot be imported beside this scikit-learn; install scikit-learn 1.7 or later, or set the variable "
             "SCIPY_ARRAY_API=1 of the environment."
         ) from error
-    return TableEncoder(
+    vectorizer = TableEncoder(
         cardinality_threshold=max_categories + 1,
         numeric=SimpleImputer(strategy="median", add_indicator=marks),
         # no category is dropped: one that is not known would look like it
@@ -334,3 +324,4 @@ def _vectorizer(max_categories: int, text_components: int, *, marks: bool, texts
         high_cardinality=StringEncoder(n_components=text_components, random_state=0) if texts else "drop",
         datetime=plain_pipeline(DatetimeEncoder(), SimpleImputer(strategy="median")),
     )
+    return TaskPipeline([("table", vectorizer), *between, ("model", estimator)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -46,8 +45,7 @@ ANY = Kind("a fit", "InfiniteQuantileRegressor", lambda model: isinstance(model,
 SELF_TUNED = Kind("a choice", "InfiniteQuantileRegressorCV", lambda model: isinstance(model, SelfTuned))
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """A fitted model, opened: the last step of a pipeline, and the steps before it.
 
     Parameters

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -122,15 +124,6 @@ def _function(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     return inner * slope * _decay(u)
 
 
-def _sum(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
-    return total([gram(part, X, Z, order) for part in node.parts])
-
-
-def _times(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
-    left, right = (gram(part, X, Z) for part in node.parts)
-    return left * right
-
-
 def _scaled(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     scales = node.values["scales"]
     inner = gram(node.parts[0], X * scales[None, :], Z * scales, order)
@@ -173,8 +166,8 @@ def _matrix(node: Description, S: Tensor, T: HostArray, order: int) -> Tensor:
 
 OPERATIONS: dict[str, Callable[[Description, Tensor, HostArray, int], Tensor]] = {
     "function": _function,
-    "sum": _sum,
-    "product": _times,
+    "sum": lambda node, X, Z, order: total(gram(part, X, Z, order) for part in node.parts),
+    "product": lambda node, X, Z, order: reduce(mul, [gram(part, X, Z) for part in node.parts]),
     "scaled": _scaled,
     "metric": _metric,
     "ranks": _ranks,
