@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from infinitask import cli, load
-from infinitask._base.events import CutShort, Solving, Stage, Tried, Trying, tell
+from infinitask._base.events import CutShort, Solving, Stage, Tried, Trying, listening, tell
 from infinitask.cli import _models, _search
 from infinitask.cli._models import rows_of
 from infinitask.cli._output import ProgressLine, Screen
@@ -101,16 +101,16 @@ def test_the_line_says_what_is_done_and_how_far_it_is() -> None:
     from rich.console import Console
 
     console = Console(force_terminal=True, width=80)
-    line = ProgressLine(console, "fitting 40 rows", shown=True)
-    with line.working():
-        task = line._bar.tasks[0]
+    line = ProgressLine(console, "fitting 40 rows")
+    with line.bar, listening(line.heard):
+        task = line.bar.tasks[0]
         tell(Solving(3, 0.02, 1e-4))
         assert task.fields["detail"] == "gap 2e-02, 1e-04 wanted"
         tell(Trying(1, 4, "[Gaussian] of a name that is far too long for one line"))
         tell(Tried(1, 4, "Gaussian", 0.5, 0.5))
         assert (task.fields["done"], task.fields["of"]) == (1, 4)
         assert task.fields["detail"] == "1 done, best 0.5"
-        assert len(console.render_lines(line._bar.get_renderable())) == 1
+        assert len(console.render_lines(line.bar.get_renderable())) == 1
         tell(Solving(1, 0.9, 1e-2))  # a fit of a candidate
         assert task.fields["detail"] == "1 done, best 0.5"
         tell(Stage("calibrating levels"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -45,19 +44,15 @@ class ProgressLine:
     console : Console
     text : str
         What is done.
-    shown : bool
-        Whether there is a line at all.
     seconds : float or None
         After this time a comparison ends with the best so far, at least one; None: it ends by itself.
     """
 
-    def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
-        self.shown, self.seconds = shown, seconds
-        self.tried = 0
+    def __init__(self, console: Console, text: str, seconds: float | None = None) -> None:
+        self.seconds, self.tried = seconds, 0
         self.cut_short = self.ran_out = False
-        self._begun = time.perf_counter()
         column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
-        self._bar = Progress(
+        self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False, table_column=column),
             _Bar(),
@@ -66,20 +61,15 @@ class ProgressLine:
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task(text, total=None, of=None, done=0, detail="")
-
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Show the line while the work goes on."""
-        with self._bar if self.shown else nullcontext(), listening(self._heard):
-            yield
+        self._task = self.bar.add_task(text, total=None, of=None, done=0, detail="")
 
     @property
     def elapsed(self) -> float:
         """Seconds since the beginning."""
-        return time.perf_counter() - self._begun
+        return self.bar.tasks[0].elapsed or 0.0
 
-    def _heard(self, event: Event) -> None:
+    def heard(self, event: Event) -> None:
+        """Show an event, and end a comparison whose time is over."""
         shown: dict[str, Any] = {}
         if isinstance(event, Trying):
             if self.seconds is not None and self.tried and self.elapsed > self.seconds:
@@ -96,9 +86,9 @@ class ProgressLine:
         elif isinstance(event, CutShort):
             self.cut_short = True
             shown = {"description": "interrupted, fitting the best so far", "of": None}
-        elif isinstance(event, Solving) and self._bar.tasks[0].fields["of"] is None:  # no fit of a candidate
+        elif isinstance(event, Solving) and self.bar.tasks[0].fields["of"] is None:  # no fit of a candidate
             shown = {"detail": f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""}
-        self._bar.update(self._task, **shown)
+        self.bar.update(self._task, **shown)
 
 
 class _Bar(ProgressColumn):
@@ -146,11 +136,11 @@ class Screen:
         seconds : float or None
             After which a comparison ends with the best so far.
         """
-        progress = ProgressLine(self.err, text, shown=self.shows_progress, seconds=seconds)
-        with warnings.catch_warnings(record=True) as caught:
+        progress = ProgressLine(self.err, text, seconds)
+        line = progress.bar if self.shows_progress else nullcontext()
+        with warnings.catch_warnings(record=True) as caught, line, listening(progress.heard):
             warnings.simplefilter("always")
-            with progress.working():
-                yield progress
+            yield progress
         if self.shows_progress:
             self.err.print(f"[dim]{escape(text)}: {progress.elapsed:.1f} s[/dim]")
         self.note(*dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
@@ -183,9 +173,14 @@ class Screen:
         self.out.print(shown)
 
     def result(self, found: Mapping[str, Any]) -> None:
-        """All of the result, where JSON was asked for."""
+        """All of the result as a JSON object, where that was asked for; numbers that are not finite become null."""
+
+        def plain(value: Any) -> Any:
+            return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
+
         if self.as_json:
-            print(json_of({**found, "notes": self.notes}))
+            text = json.dumps({**found, "notes": self.notes}, default=plain)
+            print(json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, indent=2))
 
 
 def formatted(value: Any) -> str:
@@ -193,16 +188,6 @@ def formatted(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def json_of(found: Mapping[str, Any]) -> str:
-    """The text of a JSON object; numbers that are not finite become null."""
-
-    def plain(value: Any) -> Any:
-        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
-
-    text = json.dumps(found, default=plain)
-    return json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, indent=2)
 
 
 class Command(TyperCommand):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,19 +36,12 @@ def clone_of(here: Path, package: Path) -> Path:
         The folder of the package, ``src/infinitask`` of a clone.
     """
     for folder in (package.parent.parent, here, *here.parents):
-        if is_clone(folder):
-            return folder
+        if not (folder / "experiments" / "__main__.py").is_file() or not (folder / "src" / "infinitask").is_dir():
+            continue
+        with suppress(OSError, ValueError, LookupError, TypeError):  # it cannot be read, or is no such file
+            if tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"] == PROJECT:
+                return folder
     raise CommandError(NOT_HERE)
-
-
-def is_clone(folder: Path) -> bool:
-    """Whether a folder has the experiments, and is this project by its own words."""
-    try:
-        name = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, it cannot be read, or it is no such file
-        return False
-    has_experiments = (folder / "experiments" / "__main__.py").is_file() and (folder / "src" / "infinitask").is_dir()
-    return has_experiments and bool(name == PROJECT)
 
 
 def run(words: list[str]) -> int:

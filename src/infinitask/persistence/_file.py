@@ -89,9 +89,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     serialized = _safetensors("safetensors.numpy").save
-    place = _path(path, "save(model, path)").resolve()
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
+    place = place_for(path, "save(model, path)")
     if isinstance(model, SCALARS):
         raise TypeError(
             f"{type(model).__name__} was given to save, which is no model; give an estimator or a part of one."
@@ -268,6 +266,14 @@ def _path(path: Any, call: str) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{type(path).__name__} was given as the path; it must be a text or a path, as in {call}.")
     return Path(path)
+
+
+def place_for(path: Any, call: str) -> Path:
+    """Where a call writes; an error where there is no folder for it, before anything is computed."""
+    place = _path(path, call).resolve()
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
+    return place
 
 
 def _safetensors(module: str) -> Any:

@@ -167,9 +167,9 @@ class TaskPipeline(PassesOn, Pipeline):
         if answer is last:
             return self
         kind = output_of(self)  # as ``set_output`` wants it: rows are named as those of X
-        return (
-            answer if kind is None or method not in FRAMED else framed(answer, kind, last, method, X, arguments, params)
-        )
+        if kind is None or method not in FRAMED:
+            return answer
+        return framed(answer, kind, last, method, X, arguments, params)
 
     def set_output(self, *, transform: Any = None, predict: str | None = None) -> Self:
         """Choose whether answers, and what steps hand on, are arrays or data frames.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from infinitask.estimators import CrossConformal
 from infinitask.field import Field
 from infinitask.integrations.onnx._answers import Bare, Opened, predictions, undone
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
+from infinitask.persistence._file import place_for
 
 LARGEST_DIFFERENCE = 1e-6
 """From Python, relative to the largest prediction: more is an error of the export."""
@@ -81,7 +81,8 @@ def to_onnx(
     flag("check", check)
     if not isinstance(model, Field):
         check_is_fitted(model)
-    place, opened = _place(path), Opened.of(model)
+    place = None if path is None else place_for(path, "to_onnx(model, path)")
+    opened = Opened.of(model)
     if isinstance(opened.core, CrossConformal) or hasattr(opened.innermost, "calibration_"):
         warnings.warn(
             "The graph answers predict(X, quantiles); conformal intervals are not in it. Ask Python for these.",
@@ -107,18 +108,6 @@ def to_onnx(
     if place is not None:
         place.write_bytes(written.SerializeToString())
     return written
-
-
-def _place(path: Any) -> Path | None:
-    """Where to write, checked before anything is computed."""
-    if path is None:
-        return None
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{type(path).__name__} was given as the path; it must be a text or a path.")
-    place = Path(path).resolve()
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to write to; make it first.")
-    return place
 
 
 def _describe(written: Any, opened: Opened, names: Any) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import reduce
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -167,7 +165,7 @@ def _matrix(node: Description, S: Tensor, T: HostArray, order: int) -> Tensor:
 OPERATIONS: dict[str, Callable[[Description, Tensor, HostArray, int], Tensor]] = {
     "function": _function,
     "sum": lambda node, X, Z, order: total(gram(part, X, Z, order) for part in node.parts),
-    "product": lambda node, X, Z, order: reduce(mul, [gram(part, X, Z) for part in node.parts]),
+    "product": lambda node, X, Z, order: gram(node.parts[0], X, Z) * gram(node.parts[1], X, Z),
     "scaled": _scaled,
     "metric": _metric,
     "ranks": _ranks,
