@@ -8,18 +8,18 @@ With rows Φ (n, r), an :class:`Integral` with columns Ψ (m, s), and unknowns z
            + \langle v, c \rangle + \tfrac{\lambda}{2} \|C\|_F^2 + \tfrac{\lambda_b}{2} \|c\|^2 ,
     \qquad H = \Phi C \Psi^\top + 1 (\Psi_b c)^\top .
 
-It is a sum over blocks of rows: a block fits the cache of a processor (or is a batch on a device), and nothing of size
-n × m is stored for the whole data set. One pass yields the value, the gradient and a dual point. Because
-the slopes of the smoothed losses are feasible dual points u, with g the gradient of the smoothed objective,
+It is a sum over blocks of rows: a block fits in the cache of a processor (or is a batch on a device), and no array of
+size n × m is stored for the whole data set. One pass gives the value, the gradient and a dual point. The slopes of the
+smoothed losses are feasible dual points u. With g the gradient of the smoothed objective,
 
 .. math::
 
     z_u = z - \Lambda^{-1} g, \qquad
     D(u) = \sum \omega w \, (-\ell^*(-u)) - \tfrac{1}{2} \|z_u\|_\Lambda^2 \le \min P ,
 
-where Λ is λ on C and λ_b on c. The dual term needs no extra work: Σ ω w u h = ⟨z, −∇data⟩.
+where Λ is λ on C and λ_b on c. The dual term is free of charge: Σ ω w u h = ⟨z, −∇data⟩.
 
-A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`Balance` makes it.
+If the bias is free, λ_b = 0, a dual point must balance; :class:`Balance` ensures this.
 """
 
 from ._balance import Balance as Balance

@@ -1,26 +1,26 @@
 r"""Free biases: dual points that balance.
 
-Where the bias has no ridge, λ_b = 0, the dual problem asks for more than the intervals of u: the gradient in c must
+If the bias has no ridge, λ_b = 0, the dual problem has a constraint besides the intervals of u: the gradient in c must
 vanish,
 
 .. math:: \Psi_b^\top \mathrm{diag}(w)\, S(u) + \dots = v, \qquad S_j(u) = \sum_i \omega_i u_{ij} ,
 
-the dots for what other integrals add. The slopes of a smoothed loss fulfil this at its minimum and nearly so close to
-it. They are made to fulfil it by moving the u of every node towards one of two corners, where all its samples lie
-far below or far above the field: a point of the segment is feasible, S moves in proportion, and because the dual data
-term is concave it loses no more than the segment does.
+where the dots are the terms of other integrals. The slopes of a smoothed loss satisfy the constraint at its minimum,
+and nearly satisfy it close by. To satisfy it exactly, the u of every node moves towards one of two corners, at which
+all samples are far below or far above the field. Each point of the segment is feasible and S changes linearly. The dual
+data term is concave, so it loses no more than its linear interpolation along the segment.
 
-:func:`dual_rows` makes dual points row by row, for the same problem in other features than those of the objective.
+:func:`dual_rows` computes dual points row by row, for the same problem in other features than those of the objective.
 A dual point u enters the dual through its data term, its pull on the bias, and
 
 .. math:: T = \sum_{\text{integrals}} \mathrm{diag}(\omega)\, U \,\mathrm{diag}(w)\, \Psi ,
 
-an (n, s) matrix: the coefficients that it stands for are C_u = Φᵀ T / λ. With other features Φ' the same u is feasible,
-has the same data term and the coefficients Φ'ᵀ T / λ.
+an (n, s) matrix with the coefficients C_u = Φᵀ T / λ. With other features Φ' the same u is feasible, with the same data
+term and the coefficients Φ'ᵀ T / λ.
 
-Slopes at a point that is nearly optimal do not quite pull the bias to where it is, and where hardly any ridge holds it
-that costs the bound more than all else. There u of every node moves as well towards one of two
-corners, until it does.
+Slopes at a nearly optimal point do not quite reproduce the bias. With hardly any ridge on the bias, this error
+dominates the loss of the bound. In this case the u of every node also moves towards one of two corners, until the bias
+is reproduced.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-12
-"""Part of the range of S below which a node is at its corner: sums in another order differ by that much."""
+"""A node is at its corner below this fraction of the range of S: sums in another order differ by the same amount."""
 
 CORNER_DISTANCE = 4.0
-"""How far from every target the corners look, in units of :attr:`Objective.scale`, where the slopes of the loss have no
-end: a longer distance would only cost more of the dual."""
+"""Distance of the corners from every target, in units of :attr:`Objective.scale`, if the slopes of the loss are
+unbounded: a larger distance would only reduce the dual."""
 
 
 @dataclass
@@ -61,29 +61,29 @@ class NodeSums:
 
     @classmethod
     def of(cls, phi: Array, omega: Array, u: Array, data: Array) -> NodeSums:
-        """The sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
+        """Compute the sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
         shares = double(omega)
         return cls(shares @ double(u), shares @ double(data), double(phi.T @ (omega[:, None] * u)))
 
     def plus(self, other: NodeSums | None) -> NodeSums:
-        """The sums over both sets of rows."""
+        """Return the sums over both sets of rows."""
         if other is None:
             return self
         return NodeSums(self.mass + other.mass, self.data + other.data, self.pull + other.pull)
 
     def on_host(self) -> NodeSums:
-        """The same as NumPy arrays."""
+        """Return the same sums as NumPy arrays."""
         return NodeSums(*(to_host(part).astype(np.float64) for part in (self.mass, self.data, self.pull)))
 
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Moves dual points to where they balance.
+    """Move dual points until they balance.
 
     Parameters
     ----------
     low, high : NodeSums
-        The corners: u where every sample lies far below the field, and far above it.
+        The corners: u with every sample far below the field, and far above it.
     weights : ndarray (m,)
         w.
     cols, bias_cols : ndarray (m, s), (m, s_b)
@@ -91,10 +91,10 @@ class Balance:
     alpha : float
         λ.
     exact : bool
-        Whether the dual term of all integrals but the first is 0: they have kinks at 0 and no targets.
+        Whether the dual term of all other integrals than the first is 0: they have kinks at 0 and no targets.
     size : ndarray (m,)
-        Σ_i ω_i |u_ij| at h = 0 where slopes have no end, else ∞. A far corner may have slopes of any size, exp(30) for
-        a Poisson likelihood: a part of their range is no rounding then.
+        Σ_i ω_i |u_ij| at h = 0 if slopes are unbounded, else ∞. A far corner may have slopes of any size, for example
+        exp(30) for a Poisson likelihood: a fraction of their range is then not a rounding error.
     """
 
     low: NodeSums
@@ -108,7 +108,7 @@ class Balance:
 
     @classmethod
     def of(cls, objective: Objective, bias_cols: HostArray | None = None, *, rows: bool = True) -> Balance:
-        """The balance of an objective.
+        """Create the balance of an objective.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Balance:
         bias_cols : ndarray (m, s_b) or None
             Ψ_b; None: that of the objective.
         rows : bool
-            Whether sums with Φ are made, which :meth:`steps` does not need.
+            Whether to compute sums with Φ, which :meth:`steps` does not need.
         """
         first, *others = objective.integrals
         rows_of = [None if t.targets is not None else t.row_of(slice(None)) for t in others]
@@ -136,19 +136,19 @@ class Balance:
         return self._moved(data, np.zeros(objective.size), objective.linear, nothing)
 
     def dual(self, data: float, pulled: HostArray, gradient: HostArray, nodes: NodeSums) -> tuple[float, HostArray]:
-        """The dual point that balances: its data term, −∞ where there is none, and z_u.
+        """Return the dual point that balances: its data term, −∞ if there is none, and z_u.
 
         Parameters
         ----------
         data : float
-            The data term of the dual point that the slopes make.
+            The data term of the dual point given by the slopes.
         pulled : ndarray (size,)
             Its Σ ω w u (φ ⊗ ψ, ψ_b).
         gradient : ndarray (size,)
         nodes : NodeSums
         """
         if self.exact:
-            # the same number without h, which may be far from the data
+            # the same number computed without h, which may be far from the data
             data = float(to_host(as_like(self.weights, nodes.data) @ nodes.data))
         return self._moved(data, pulled, gradient, nodes)
 
@@ -162,12 +162,12 @@ class Balance:
         return data + shift[0], np.concatenate([C / self.alpha, rest])
 
     def shift(self, nodes: NodeSums, excess: HostArray) -> tuple[float, HostArray] | None:
-        """How the dual data term and Σ ω w u φ ψᵀ (r, s) change on the way to balance; None where there is none.
+        """The changes of the dual data term and of Σ ω w u φ ψᵀ (r, s) due to balancing; None if it is impossible.
 
         Parameters
         ----------
         nodes : NodeSums
-            Of the dual point, on the host.
+            The sums of the dual point, on the host.
         excess : ndarray (s_b,)
             The gradient in c.
         """
@@ -181,16 +181,16 @@ class Balance:
         return data, np.asarray((moved * share) @ self.cols)
 
     def steps(self, nodes: NodeSums, excess: HostArray) -> tuple[HostArray, HostArray] | None:
-        """How far u of every node moves to a corner, in [0, 1], and whether to the upper one, (m,) each; see above."""
+        """The step in [0, 1] of u of every node to a corner, and whether it is the upper one, (m,) each; see above."""
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
         span = np.minimum(below + above, self.size)
         below, above = (np.where(way <= ROUNDING * span, 0.0, way) for way in (below, above))
-        # a node at a corner can only leave it: first move the others, each by as much as it is free to
+        # a node at a corner can only leave it: move the others first, each in proportion to its free range
         for room in (np.minimum(below, above), below + above):
             delta = self._change(room, excess)
             if delta is None:
                 continue
-            # a node at a corner that would have to go beyond it by rounding stays there
+            # a node stays at its corner if only rounding would move it beyond
             delta = np.where(np.abs(delta) <= 1e-14 * span, 0.0, delta)
             up = delta > 0.0
             way = np.where(up, above, -below)
@@ -200,7 +200,7 @@ class Balance:
         return None
 
     def _change(self, room: HostArray, excess: HostArray) -> HostArray | None:
-        """The δ of least Σ w δ²/room with Ψ_bᵀ diag(w) δ = excess, (m,); None where there is none."""
+        """The δ that minimises Σ w δ²/room subject to Ψ_bᵀ diag(w) δ = excess, (m,); None if there is none."""
         R = np.asarray(np.linalg.qr(np.sqrt(self.weights * room)[:, None] * self.bias_cols, mode="r"))
         if R.shape[0] < R.shape[1] or np.min(np.abs(np.diag(R))) <= 1e-12 * np.max(np.abs(R)):
             return None
@@ -214,7 +214,7 @@ class Balance:
             return np.asarray(excess - self.bias_cols.T @ (self.weights * delta))
 
         delta = towards(excess)
-        delta = delta + towards(missing(delta))  # R may be badly conditioned: once more with what is left
+        delta = delta + towards(missing(delta))  # R may be ill-conditioned: one step of refinement
         slack = 1e-9 * np.max(np.abs(excess)) + 1e-14 * np.abs(self.bias_cols).T @ (
             self.weights * np.minimum(room, self.size)
         )
@@ -225,7 +225,7 @@ class Balance:
 def corner(objective: Objective, block: slice, side: float, reach: float | None = None) -> tuple[Array, Array]:
     """u and −ℓ*(−u) of a field far above (``side`` = 1) or far below (−1) the targets of a block, each (rows, m).
 
-    ``reach`` is how far, where the slopes have no end.
+    ``reach`` is the distance if the slopes are unbounded.
     """
     first = objective.integrals[0]
     zero = 0.0 * objective.sample_weight[block][:, None] * first.weights
@@ -236,7 +236,7 @@ def corner(objective: Objective, block: slice, side: float, reach: float | None 
 def corner_sums(objective: Objective, side: float, reach: float | None = None, *, rows: bool = True) -> NodeSums:
     """The sums, on the host, of the dual point of a field far above or far below every target; see :func:`corner`.
 
-    ``rows``: whether those with Φ are made as well.
+    ``rows``: whether to compute the sums with Φ.
     """
     if objective.elsewhere is not None:
         return objective.elsewhere.corner_sums(side, CORNER_DISTANCE * objective.scale)
@@ -277,7 +277,7 @@ class DualRows:
     rows : array (n, s)
         T.
     pull : ndarray (s_b,)
-        Σ ω w u ψ_b − v: λ_b times the bias that it stands for. 0 for a free bias, empty where there is none.
+        Σ ω w u ψ_b − v: λ_b times the bias of this dual point. 0 for a free bias, empty without a bias.
     """
 
     data: float
@@ -288,7 +288,7 @@ class DualRows:
 def dual_rows(
     objective: Objective, z: HostArray, smoothing: Smoothing, constant: float | None = None
 ) -> list[DualRows]:
-    """Dual points from the slopes of the smoothed losses at z: these, unless the bias is free, and balanced ones.
+    """Return dual points from the slopes at z: the slopes themselves, unless the bias is free, and a balanced one.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def dual_rows(
     z : ndarray (size,)
     smoothing : Smoothing
     constant : float or None
-        The first column of Φ, where that is constant and carries a bias with the features Ψ: ``pull`` is its pull then.
+        The first column of Φ, if it is constant and represents a bias with the features Ψ: ``pull`` refers to it then.
     """
 
     def slopes(block: slice) -> list[tuple[Array, Array]]:
@@ -308,13 +308,13 @@ def dual_rows(
         return found
 
     (_, s), size = objective.shape, objective.size - objective.bias_size
-    # λ_b c, or for a column of Φ with coefficients C_0 the same in terms of ψ: b = constant · C_0, λ_b = λ / constant²
+    # λ_b c, or for a column of Φ with coefficients C_0 the same in units of ψ: b = constant · C_0, λ_b = λ / constant²
     wanted = objective.alpha * z[:s] / constant if constant is not None else objective.alpha_bias * z[size:]
     return _with_balanced(objective, slopes, wanted, constant)
 
 
 def origin_rows(objective: Objective, constant: float | None = None) -> list[DualRows]:
-    """The dual point u = 0 or, where the bias is free, what balances next to it; none where nothing does."""
+    """Return the dual point u = 0 or, if the bias is free, a balanced one next to it; empty if none balances."""
 
     def slopes(block: slice) -> list[tuple[Array, Array]]:
         found = []
@@ -331,7 +331,7 @@ def origin_rows(objective: Objective, constant: float | None = None) -> list[Dua
 
 
 def _with_balanced(objective: Objective, slopes: Slopes, wanted: HostArray, constant: float | None) -> list[DualRows]:
-    """The dual point of some slopes, unless a free bias forbids it, and the one whose pull is as ``wanted``, if any."""
+    """Return the dual point of some slopes, unless a free bias forbids it, and one with the ``wanted`` pull, if any."""
     found, nodes = _visited(objective, slopes, constant)
     if not np.isfinite(found.data):
         return []
@@ -351,7 +351,7 @@ def _with_balanced(objective: Objective, slopes: Slopes, wanted: HostArray, cons
         far = namespace(u).where(as_like(up, u) > 0.0, high, low)
         return [(u + as_like(share, u) * (far - u), data), *others]
 
-    # −ℓ* is concave: it loses no more than the segment does
+    # −ℓ* is concave: it loses no more than its linear interpolation
     gain = np.where(up, balance.high.data, balance.low.data) - nodes.data
     data = found.data + float((host.weights * share) @ gain)
     there = replace(_visited(objective, moved, constant)[0], data=data)
@@ -359,7 +359,7 @@ def _with_balanced(objective: Objective, slopes: Slopes, wanted: HostArray, cons
 
 
 def _visited(objective: Objective, slopes: Slopes, constant: float | None) -> tuple[DualRows, NodeSums]:
-    """The dual point that some slopes make, and its sums at the nodes of the first integral."""
+    """Return the dual point given by some slopes, and its sums at the nodes of the first integral."""
     integrals = objective.integrals
 
     def visit(blocks: list[slice]) -> tuple[list[Array], list[Array], list[Array]]:

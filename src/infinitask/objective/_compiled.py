@@ -1,4 +1,4 @@
-r"""The rows of the table, compiled: one pass over the pairs where NumPy makes ten.
+r"""The rows of the table, compiled: one pass over the pairs instead of ten with NumPy.
 
 For a residual r, an interval [a, b], a dead zone ε, the softness q on either side, κ and a centre v,
 
@@ -7,14 +7,14 @@ For a residual r, an interval [a, b], a dead zone ε, the softness q on either s
     \ell = \max_{a \le u \le b} u r - \varepsilon |u| - \tfrac{q}{2} u^2 , \qquad
     u^\kappa = \arg\max_{a \le u \le b} u r - \varepsilon |u| - \tfrac{q}{2} u^2 - \tfrac{\kappa}{2} (u - v)^2 .
 
-A maximiser is (|r| − ε)₊/q, cut at the end of the interval, with the sign of r; for u^κ it is the same with r + κv in
-place of r and q + κ in place of q. This holds for any row. A row with a kink at 0 and nothing else (ε = q = 0, as for
-quantiles, hinges and non-crossing) has ℓ = (b − a)/2 |r| + (b + a)/2 r and a loop of its own: 1.2 ns a pair instead of
-2.6, and a quantile fit with n = 50 000 and m = 100 takes 0.7 s instead of 1.1.
+The maximiser is (|r| − ε)₊/q with the sign of r, clipped to the interval. For u^κ, replace r by r + κv and q by q + κ.
+This holds for any row. Rows with only a kink at 0 (ε = q = 0, as for quantiles, hinges and non-crossing) have
+ℓ = (b − a)/2 |r| + (b + a)/2 r and a separate loop: 1.2 ns per pair instead of 2.6, and a quantile fit with n = 50 000
+and m = 100 takes 0.7 s instead of 1.1.
 
-numba compiles a function when it is first called and keeps the result on disk until the file of that function changes:
-all that is compiled is therefore in this file. A loop over the nodes is a function of its own, on slices of its own:
-the compiler then takes several nodes at a time.
+numba compiles a function at its first call and caches the result on disk until the file of the function changes.
+Therefore all compiled code is in this file. A loop over the nodes is a separate function on separate slices, so that
+the compiler vectorises it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numba
 from infinitask._base.arrays import HostArray
 
 STEEPEST = 1e30
-"""The inverse of a softness of 0: any residual but 0 then goes to an end of the interval."""
+"""The inverse of a softness of 0: any nonzero residual then reaches an end of the interval."""
 
 Line = IntEnum(
     "Line",
@@ -38,17 +38,17 @@ Line = IntEnum(
 
 
 def _compiled(function: Any) -> Any:
-    # a sum over the nodes may be taken in any order
+    # the order of a sum over the nodes does not matter
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder to keep the result in
+    except RuntimeError:  # there is no folder for the cache
         return numba.njit(**options)(function)
 
 
 @_compiled
 def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
-    """Σ w (ℓ, lower bound at u, κ(u − v)²) over the nodes, for a kink at 0 and nothing else; r becomes u."""
+    """Compute Σ w (ℓ, lower bound at u, κ(u − v)²) over the nodes, if a kink at 0 is all; r becomes u."""
     low, high, steep = row[Line.LOW], row[Line.HIGH], row[Line.STEEP_HIGH]
     weight, kappa = row[Line.WEIGHT], row[Line.KAPPA]
     spread, tilt = row[Line.SPREAD], row[Line.TILT]
@@ -64,7 +64,7 @@ def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float,
 
 @_compiled
 def _row_sums(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
-    """The same for any row; r stays."""
+    """Compute the same for any row; r does not change."""
     low, high, dead = row[Line.LOW], row[Line.HIGH], row[Line.DEAD]
     soft_low, soft_high = row[Line.SOFT_LOW], row[Line.SOFT_HIGH]
     steep_low, steep_high = row[Line.STEEP_LOW], row[Line.STEEP_HIGH]
@@ -72,7 +72,7 @@ def _row_sums(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, f
     weight, kappa = row[Line.WEIGHT], row[Line.KAPPA]
     value, bound, square = 0.0, 0.0, 0.0
     for j in range(r.shape[0]):
-        # both sides are computed before one is chosen, or the compiler takes one node at a time
+        # compute both sides before choosing one, otherwise the compiler does not vectorise the loop
         far = max(abs(r[j]) - dead[j], 0.0)
         above, below = min(far * bare_high[j], high[j]), max(-far * bare_low[j], low[j])
         own, q = (above, soft_high[j]) if r[j] > 0.0 else (below, soft_low[j])
@@ -88,10 +88,10 @@ def _row_sums(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, f
 
 @_compiled
 def _row_duals(r: HostArray, centre: HostArray, row: HostArray) -> None:
-    """r becomes u.
+    """Overwrite r with u.
 
-    A loop of its own: one that writes must check that what it writes is not among what it reads, and for more arrays
-    than these the compiler would rather take one node at a time. It costs 0.3 ns a pair and saves 1.5.
+    This loop is separate because a loop that writes must check for overlaps with its arguments. With more arrays than
+    these, the compiler does not vectorise it. It costs 0.3 ns per pair and saves 1.5.
     """
     low, high, dead, kappa = row[Line.LOW], row[Line.HIGH], row[Line.DEAD], row[Line.KAPPA]
     steep_low, steep_high = row[Line.STEEP_LOW], row[Line.STEEP_HIGH]
@@ -104,7 +104,7 @@ def _row_duals(r: HostArray, centre: HostArray, row: HostArray) -> None:
 
 @_compiled
 def visit(r: HostArray, kind: HostArray, table: HostArray, centre: HostArray, kinked: bool, sums: HostArray) -> None:
-    """Residuals r become u, and ``sums`` Σ w (ℓ, lower bound at u, κ(u − v)²) of each row.
+    """Overwrite residuals r with u, and ``sums`` with Σ w (ℓ, lower bound at u, κ(u − v)²) of each row.
 
     Parameters
     ----------

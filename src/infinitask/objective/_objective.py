@@ -32,43 +32,43 @@ if TYPE_CHECKING:
     from infinitask.objective._parted import PartedRows
 
 MAX_KNOWN_PAIRS = 500_000
-"""Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets, and then a
-tenth of the time of a fit."""
+"""Pairs up to which the rows of the table are stored between evaluations: 8 MB if they depend on the targets, which
+saves a tenth of the time of a fit."""
 
 _Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
 class Objective:
-    """P(z), see the module's formula.
+    """The objective P(z) of the module's formula.
 
     Parameters
     ----------
     rows : array (n, r)
         Φ.
     sample_weight : array (n,)
-        ω, summing to one; integrals but the first may have their own.
+        ω, summing to one; integrals other than the first may have their own.
     integrals : tuple of Integral
     alpha : float
         λ.
     alpha_bias : float
-        λ_b; 0: the bias is free.
+        λ_b; the bias is free if it is 0.
     bias_linear : ndarray (s_b,) or None
         v.
     block_entries : int
         Rows × nodes of a block.
     reach : ndarray (n,) of int, ascending, or None
-        How many entries a row of Φ has before zeros begin; None: all r.
+        The number of entries of a row of Φ before its trailing zeros; None: all r.
     compiled : bool or None
-        Whether compiled loops are used where they exist; None: :func:`compiles` decides.
+        Whether compiled loops are used if they exist; None: :func:`compiles` decides.
     alone : bool
-        Whether threads share out the blocks, and small tables stay between evaluations; False where this is one of many
-        parts that are visited side by side, and memory is counted.
+        Whether threads share the blocks, and small tables are kept between evaluations. False if this is one of many
+        parts that are visited in parallel within a memory budget.
     gram : ndarray (n, n) or None
-        Φ Φᵀ up to rounding, if it is known.
+        Φ Φᵀ up to rounding, if known.
     elsewhere : PartedRows or None
-        All rows, in parts, if those at hand are a sample: the sample tells the scale of the targets and the curvature,
-        and all else is summed over the parts.
+        All rows, in parts, if ``rows`` is a sample of them. The sample gives the scale of the targets and the
+        curvature; everything else is summed over the parts.
     """
 
     rows: Array
@@ -85,7 +85,7 @@ class Objective:
     elsewhere: PartedRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # what is computed from the fields is computed again
+        # cached properties are computed again
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # ------------------------------------------------------------------------------------------ shapes
@@ -128,16 +128,16 @@ class Objective:
 
     @cached_property
     def host_integrals(self) -> list[Integral]:
-        """The integrals without targets, their weights and columns NumPy arrays of float64."""
+        """The integrals without targets, with weights and columns as NumPy arrays of float64."""
         return [replace(term, targets=None, row_weight=None).mapped(host_double) for term in self.integrals]
 
     @property
     def relative_sizes(self) -> list[float]:
-        """How large what each integral looks at is, relative to the first: a derivative is, for a narrow kernel."""
+        """The scale of each integral's argument relative to the first: derivatives are large for a narrow kernel."""
         sizes = [float(np.sqrt(t.weights @ np.sum(t.cols**2, axis=1))) for t in self.host_integrals]
         return [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
 
-    # -------------------------------------------------------------------------------- what it offers to solvers
+    # -------------------------------------------------------------------------------- properties used by solvers
     @property
     def free(self) -> bool:
         """Whether there is a bias without a ridge."""
@@ -145,15 +145,15 @@ class Objective:
 
     @property
     def kinked(self) -> bool:
-        """Whether each loss is an interval of slopes with a kink, and looks at all pairs."""
+        """Whether each loss is an interval of slopes with a kink, and is defined at all pairs."""
         return all(term.kinked for term in self.integrals)
 
     @property
     def widest(self) -> Smoothing:
-        """How the losses are smoothed at first; those that are smooth by themselves gain nothing.
+        """The initial smoothing of the losses; smooth losses need none.
 
-        Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
-        risk.
+        If the risk is rounded, the penalty on the derivative starts ten times wider; otherwise its curvature would be
+        far larger than that of the risk.
         """
         first, terms = 0.1 * self.scale, self.integrals
         rest = first if terms[0].smooth(first) else self.scale
@@ -162,29 +162,29 @@ class Objective:
 
     @property
     def without_bias(self) -> bool:
-        """Whether no bias has unknowns of its own, and all integrals see the same rows."""
+        """Whether no bias has unknowns of its own, and all integrals use the same rows."""
         return self.bias_size == 0 and self.bias_linear is None and self._one_weight
 
     @cached_property
     def constant_first(self) -> bool:
-        """Whether the first feature is a constant, and may carry a bias."""
+        """Whether the first feature is a constant, which can represent a bias."""
         return bool(namespace(self.rows).all(self.rows[:, 0] == self.rows[0, 0]))
 
     @cached_property
     def free_levels(self) -> bool:
-        """Whether a free level stands at every node, and the slopes of the only loss are intervals around 0."""
+        """Whether every node has a free level, and the slopes of the only loss are intervals around 0."""
         plain = self.free and self.bias_linear is None and len(self.integrals) == 1 and self._one_weight
         return plain and self.rows.dtype == namespace(self.rows).float64 and self.integrals[0].free_levels
 
     @cached_property
     def one_class(self) -> bool:
-        """Whether each node has an h of its own and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
+        """Whether each node has its own h and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
         if not isinstance(self.rows, np.ndarray) or len(self.integrals) > 1 or self.alpha_bias <= 0.0:
             return False
         return self._one_weight and self.integrals[0].one_class
 
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
-        """C (r, s) and c (s_b,) in the library and on the device of the rows."""
+        """Return C (r, s) and c (s_b,) in the library and on the device of the rows."""
         r, s = self.shape
         C = as_like(z[: r * s].reshape(r, s), self.rows)
         return C, (as_like(z[r * s :], self.rows) if self.bias_size else None)
@@ -201,11 +201,11 @@ class Objective:
 
     @cached_property
     def _groups(self) -> list[list[slice]]:
-        """Blocks in groups that threads may visit side by side; sums do not depend on the number of threads."""
+        """Groups of blocks that threads may visit in parallel; sums do not depend on the number of threads."""
         return groups_of(list(self.blocks()))
 
     def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
-        """What groups of blocks yield, visited by threads where the rows are on the host."""
+        """Visit groups of blocks, with threads if the rows are on the host, and return the results."""
         if len(self._groups) > 1 and self.alone and isinstance(self.rows, np.ndarray):
             return shared_out(visit, self._groups)
         return [visit(blocks) for blocks in self._groups]
@@ -220,7 +220,7 @@ class Objective:
 
     @cached_property
     def mean_weight(self) -> Array:
-        """The mean of the ω of all integrals, (n,): how much each row counts."""
+        """The mean of the ω of all integrals, (n,): the effective weight of each row."""
         if self._one_weight:
             return self.sample_weight
         parts = [self.weight_of(term) for term in self.integrals]
@@ -233,7 +233,7 @@ class Objective:
 
     @cached_property
     def tables(self) -> tuple[Table | None, ...]:
-        """For each integral what visits its pairs by compiled loops; None: NumPy does."""
+        """The compiled table of each integral; None: NumPy is used."""
         if not (compiles(self.n_pairs) if self.compiled is None else self.compiled):
             return (None,) * len(self.integrals)
         n = int(self.rows.shape[0])
@@ -270,7 +270,7 @@ class Objective:
         )
 
     def row_sums(self, z: HostArray, smoothing: Smoothing) -> RowSums:
-        """The sums over all rows that :meth:`evaluate` is made of."""
+        """The sums over all rows from which :meth:`evaluate` is computed."""
         if self.elsewhere is not None:
             return self.elsewhere.row_sums(z, smoothing, self.shape)
         C, c = self.split(z)
@@ -278,11 +278,11 @@ class Objective:
 
     def _visit(self, blocks: list[slice], C: Array, c: Array | None, smoothing: Smoothing) -> RowSums:
         """The sums over a group of blocks."""
-        # sums over rows are in double precision, whatever the precision of the products
+        # sums over rows are in double precision, for any precision of the products
         zero_c = None if c is None else double(0.0 * c)
         sums = RowSums([0.0] * (3 * len(self.integrals)), double(0.0 * C), zero_c)
         one_weight, room = self._one_weight, None
-        if isinstance(self.rows, np.ndarray):  # two arrays, each large enough for the fields of any of the blocks
+        if isinstance(self.rows, np.ndarray):  # two buffers, each large enough for the fields of any block
             longest = max(block.stop - block.start for block in blocks)
             room = np.empty((2, longest * self._most_nodes), self.rows.dtype)
         for block in blocks:
@@ -308,7 +308,7 @@ class Objective:
     def _sums(
         self, t: int, block: slice, H: Array, smoothing: Smoothing, room: HostArray | None
     ) -> tuple[Sums, Array | None]:
-        """The sums of integral t over its nodes and, where a dual point must balance, −ℓ*(−u); H is overwritten."""
+        """The sums of integral t over its nodes and, if a dual point must balance, −ℓ*(−u); H is overwritten."""
         term, table, balances = self.integrals[t], self.tables[t], t == 0 and self.free
         kappa, centre = smoothing.of(t)
         if balances and not isinstance(term.loss, BoxLoss):
@@ -322,20 +322,20 @@ class Objective:
 
     @cached_property
     def _known_rows(self) -> dict[tuple[int, int], Row | None]:
-        """The rows of the table for each integral and the start of each block, if they are small enough to keep."""
+        """The rows of the table for each integral and the start of each block, if they are small enough to store."""
         if not self.alone or self.n_pairs > MAX_KNOWN_PAIRS:
             return {}
-        compare = [(t, term) for t, term in enumerate(self.integrals) if term.compares]  # others have rows of their own
+        compare = [(t, term) for t, term in enumerate(self.integrals) if term.compares]  # others have their own rows
         return {(t, block.start): term.row_of(block) for t, term in compare for block in self.blocks()}
 
     # ------------------------------------------------------------------------------------ dual and start
     @cached_property
     def balance(self) -> Balance:
-        """What makes dual points feasible where the bias is free."""
+        """The balance that makes dual points feasible if the bias is free."""
         return Balance.of(self)
 
     def origin(self) -> tuple[float, HostArray] | None:
-        """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does."""
+        """The dual point u = 0, or a balanced one next to it if the bias is free; None if none balances."""
         data = self.resting_loss()
         data, z = self.balance.origin(data, self) if self.free else (data, -self.linear / self.ridge)
         return (data, z) if np.isfinite(data) else None
@@ -354,7 +354,7 @@ class Objective:
         return data
 
     def start(self) -> HostArray:
-        """Where a solver starts: at 0, and for a free bias at the constant that is the mean target; (size,)."""
+        """The starting point of a solver: 0, and for a free bias the constant equal to the mean target; (size,)."""
         z = np.zeros(self.size)
         first = self.integrals[0]
         if self.free and first.targets is not None:
@@ -365,7 +365,7 @@ class Objective:
 
     @cached_property
     def scale(self) -> float:
-        """The size of what the losses look at: spread of the targets, or of the field where there are none."""
+        """The scale of the losses' arguments: the spread of the targets, or of the field if there are none."""
         first = self.integrals[0]
         xp = namespace(self.rows)
         if first.targets is not None:
@@ -377,15 +377,15 @@ class Objective:
 
     @cached_property
     def typical_loss(self) -> float:
-        """The mean loss of h = 0, where an outlier counts as :data:`FAR` medians; ∞ where it says nothing (level sets).
+        """The mean loss of h = 0, with an outlier counted as :data:`FAR` medians; ∞ if meaningless (level sets).
 
-        One outlier may dominate the objective, and no h changes that: this is what a model can change.
+        One outlier may dominate the objective, and no h changes that. This is the part that a model can change.
         """
         return self.integrals[0].typical_loss(self.sample_weight, self.block_entries)
 
     # ------------------------------------------------------------------------------ fields and curvature
     def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:
-        """For each block of rows, H of every integral, each (rows of the block, m)."""
+        """Yield for each block of rows H of every integral, each (rows of the block, m)."""
         C, c = self.split(z)
         for block in self.blocks() if blocks is None else blocks:
             phi = self.features(block)
@@ -395,7 +395,7 @@ class Objective:
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
     ) -> Iterator[tuple[slice, list[Array]]]:
-        """For each block of rows, ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
+        """Yield for each block of rows ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
         for block, seen in self.fields(z, blocks):
             found = []
             for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
@@ -416,7 +416,7 @@ class Objective:
         return [host_double(sum(parts)) for parts in zip(*self._shared_out(visit), strict=True)]
 
     def duals(self, z: HostArray, smoothing: Smoothing) -> tuple[Array | None, ...]:
-        """The dual point at z, (n, m) for each integral; None for those that are not smoothed."""
+        """The dual point at z, (n, m) for each integral; None for integrals without smoothing."""
         found: list[list[Array]] = [[] for _ in self.integrals]
         for block, seen in self.fields(z):
             for t, H in enumerate(seen):
@@ -424,9 +424,9 @@ class Objective:
                     found[t].append(self.integrals[t].pointwise(block, H, *smoothing.of(t)).dual)
         return tuple(namespace(self.rows).concat(parts, axis=0) if parts else None for parts in found)
 
-    # ------------------------------------------------------------------------------------------ change
+    # ------------------------------------------------------------------------------------------ modified copies
     def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> Objective:
-        """The same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None is the identity."""
+        """Return the same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None: the identity."""
         linear = None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear
         rows, reach = (self.rows, self.reach) if U is None else (self.rows @ as_like(U, self.rows), None)
         terms = tuple(term.rotated(V, V_b) for term in self.integrals)
@@ -434,21 +434,21 @@ class Objective:
         return replace(self, rows=rows, reach=reach, integrals=terms, bias_linear=linear, elsewhere=elsewhere)
 
     def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
-        """The same data terms with another λ and λ_b; what is known of the data stays known."""
+        """Return the same data terms with another λ and λ_b; quantities that depend only on the data are kept."""
         other = replace(self, alpha=alpha, alpha_bias=alpha_bias)
         known = ("tables", "_groups", "_known_rows", "typical_loss")
         vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 
     def only(self, index: HostArray) -> Objective:
-        """The same objective with some of its rows."""
+        """Return the same objective with some of its rows."""
         some = self.picked(index)
         gram = None if self.gram is None else self.gram[np.ix_(index, index)]
         weight = some.sample_weight / namespace(self.rows).sum(some.sample_weight)
         return replace(some, sample_weight=weight, gram=gram)
 
     def picked(self, index: HostArray) -> Objective:
-        """The same for some of the rows, or for all in another order; ω of the objective stays as it is."""
+        """Return the same for some of the rows, or for all in another order; ω of the objective does not change."""
         return replace(
             self,
             rows=self.rows[index],

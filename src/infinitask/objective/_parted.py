@@ -1,12 +1,12 @@
-r"""Rows of an objective that live in parts: on disk, on a device, on other machines.
+r"""Rows of an objective stored in parts: on disk, on a device, or on other machines.
 
-Each part is an ``Objective`` of its own rows, in the columns that are at hand there, such as
-k(x, Z) for landmarks Z. The features of the model are combinations of them, Φ = K M with M (p, r), so that
+Each part is an ``Objective`` of its own rows, with the columns available there, such as
+k(x, Z) for landmarks Z. The features of the model are linear combinations of them, Φ = K M with M (p, r). Hence
 
 .. math:: H = K \, (M C V^\top) \, \Psi^\top, \qquad \nabla_C = M^\top (K^\top u \Psi) V ,
 
-with V the rotation of the task features. Only M C Vᵀ (p × s) goes out and only KᵀuΨ (p × s) comes back, however many
-rows there are; Φ itself, for which every row would be multiplied by M, is never made.
+with V the rotation of the task features. For any number of rows, only M C Vᵀ (p × s) is sent and only KᵀuΨ (p × s)
+returns. Φ itself is never computed, which would multiply every row by M.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from infinitask.objective._objective import Objective
 from infinitask.objective._terms import RowSums, Smoothing
 
 Sums: TypeAlias = list[HostArray]
-"""What a part contributes: arrays of float64 on the host, to be added to those of the other parts."""
+"""The contribution of a part: arrays of float64 on the host, which are added to those of the other parts."""
 
 Visit: TypeAlias = Callable[..., Sums]
-"""A function of a part and of some arguments; at the top of a module, so that it can travel."""
+"""A function of a part and of some arguments, defined at the top of a module because it must be picklable."""
 
 
 class Parts(ABC):
-    """Rows in parts. Their weights sum to one over all parts."""
+    """Rows in parts, whose weights sum to one over all parts."""
 
     n: int
     """The number of rows."""
 
     passes: int = 0
-    """How often all rows were visited."""
+    """The number of passes over all rows."""
 
     description: str = ""
-    """What is kept between passes, in words."""
+    """A description of the data kept between passes."""
 
     @abstractmethod
     def total(self, visit: Visit, *arguments: Any) -> Sums:
-        """The sum of ``visit(part, *arguments)`` over all parts, always in the same order."""
+        """Return the sum of ``visit(part, *arguments)`` over all parts, always in the same order."""
 
 
 def added(first: Sums, *others: Sums) -> Sums:
-    """The sums of several parts."""
+    """Add the sums of several parts."""
     return [np.sum(arrays, axis=0) for arrays in zip(first, *others, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class PartedRows:
-    """The sums over rows in parts that an objective is made of.
+    """The sums of an objective over rows in parts.
 
     Parameters
     ----------
     parts : Parts
     M : array (p, r) or None
-        From the columns of the parts to the features, where it is quickly multiplied; None: they have the features.
+        Maps the columns of the parts to the features, on the device for fast products; None: they are the features.
     U, V, V_b : ndarray (r, r), (s, s), (s_b, s_b) or None
-        By which the unknowns are rotated; None is the identity.
+        The rotations of the unknowns; None is the identity.
     """
 
     parts: Parts
@@ -71,9 +71,9 @@ class PartedRows:
     V: HostArray | None = None
     V_b: HostArray | None = None
 
-    # ------------------------------------------------------------------------------ unknowns there and back
+    # ------------------------------------------------------------------------------ unknowns of model and parts
     def _sent(self, z: HostArray, shape: tuple[int, int]) -> HostArray:
-        """The unknowns as the parts know them: M U C Vᵀ and V_b c."""
+        """The unknowns of the parts: M U C Vᵀ and V_b c."""
         r, s = shape
         C, c = z[: r * s].reshape(r, s), z[r * s :]
         C = C if self.V is None else C @ self.V.T
@@ -91,26 +91,26 @@ class PartedRows:
 
     # ------------------------------------------------------------------------------ sums over all parts
     def row_sums(self, z: HostArray, smoothing: Smoothing, shape: tuple[int, int]) -> RowSums:
-        """Those of :meth:`Objective.row_sums`, for C of this shape."""
+        """See :meth:`Objective.row_sums`, for C of this shape."""
         losses, C, c, *nodes = self.parts.total(sums_of, self._sent(z, shape), smoothing.kappa)
         C = self._lifted(C) if self.V is None else self._lifted(C) @ self.V
         c = c if self.V_b is None else self.V_b.T @ c
         return RowSums(list(losses), C, c if c.size else None, self._nodes(*nodes) if nodes else None)
 
     def resting_loss(self) -> float:
-        """That of :meth:`Objective.resting_loss`."""
+        """See :meth:`Objective.resting_loss`."""
         return float(self.parts.total(resting_loss_of)[0])
 
     def corner_sums(self, side: float, reach: float) -> NodeSums:
-        """Those of :func:`~infinitask.objective._balance.corner_sums`."""
+        """See :func:`~infinitask.objective._balance.corner_sums`."""
         return self._nodes(*self.parts.total(corner_of, side, reach))
 
     def slopes_at_zero(self) -> HostArray:
-        """Those of :func:`~infinitask.objective._balance.slopes_at_zero`."""
+        """See :func:`~infinitask.objective._balance.slopes_at_zero`."""
         return self.parts.total(slopes_of)[0]
 
     def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> PartedRows:
-        """The same rows for the unknowns Uᵀ C V and V_bᵀ c."""
+        """Return the same rows for the unknowns Uᵀ C V and V_bᵀ c."""
 
         def then(first: HostArray | None, second: HostArray | None) -> HostArray | None:
             return second if first is None else first if second is None else first @ second
@@ -118,9 +118,9 @@ class PartedRows:
         return replace(self, U=then(self.U, U), V=then(self.V, V), V_b=then(self.V_b, V_b))
 
 
-# ------------------------------------------------------------------------------------------------ what a part does
+# ------------------------------------------------------------------------------------------------ computed by a part
 def sums_of(part: Objective, z: HostArray, kappa: tuple[float, ...]) -> Sums:
-    """The losses of all integrals (3 k,), the gradient in C and c and, where a dual point must balance, its nodes."""
+    """The losses of all integrals (3 k,), the gradient in C and c and, if a dual point must balance, its nodes."""
     sums = part.row_sums(z, Smoothing(kappa))
     found = [np.array(floats(sums.losses)), host_double(sums.C)]
     found.append(np.zeros(0) if sums.c is None else host_double(sums.c))
@@ -136,11 +136,11 @@ def resting_loss_of(part: Objective) -> Sums:
 
 
 def corner_of(part: Objective, side: float, reach: float) -> Sums:
-    """What a part contributes to the sums at a corner."""
+    """The contribution of a part to the sums at a corner."""
     nodes = corner_sums(part, side, reach)
     return [nodes.mass, nodes.data, nodes.pull]
 
 
 def slopes_of(part: Objective) -> Sums:
-    """What a part contributes to Σ ω |u| at h = 0."""
+    """The contribution of a part to Σ ω |u| at h = 0."""
     return [slopes_at_zero(part)]

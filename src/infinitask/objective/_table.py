@@ -1,4 +1,4 @@
-"""The compiled way through the pairs of an integral: when it is taken, and the table that it reads."""
+"""The compiled computation of the pairs of an integral: when it is used, and the table that it reads."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from infinitask.losses._base import Sums
 from infinitask.objective._terms import SWITCH, Integral
 
 MAX_KINDS = 16
-"""The most different targets for which a table is kept: a loss whose interval follows a continuous target has none."""
+"""The maximum number of distinct targets of a table: a loss whose interval depends on a continuous target has none."""
 
 REPLACED = ("residual", "pointwise", "sums")
-"""Methods of a loss that the compiled functions replace: a loss that overrides one of them goes its own way."""
+"""Methods of a loss that the compiled functions replace. A loss that overrides one of them does not use a table."""
 
 MISSING = {"low": -np.inf, "high": np.inf, "dead_zone": 0.0, "soft_low": 0.0, "soft_high": 0.0}
-"""The entries of a row of the table, and what None stands for in each."""
+"""The entries of a row of the table, and the value of None for each."""
 
 
 @lru_cache(maxsize=1)
 def compiled_functions() -> ModuleType | None:
-    """The module of compiled functions; None without numba, which is in the extra "fast"."""
+    """Return the module of compiled functions; None without numba, which is in the extra "fast"."""
     if find_spec("numba") is None:
         return None
     try:
         from infinitask.objective import _compiled
-    except (ImportError, AttributeError) as error:  # the latter where an import was interrupted before
+    except (ImportError, AttributeError) as error:  # AttributeError: an earlier import was interrupted
         warnings.warn(
             f"numba is installed but cannot be loaded ({error}); fits are slower without it. Install a version that "
             f"suits this NumPy, or set {SWITCH}=0 to do without.",
@@ -45,20 +45,20 @@ def compiled_functions() -> ModuleType | None:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Does for an integral on the host what the method ``sums`` of its loss does, compiled.
+    """The compiled equivalent of the method ``sums`` of a loss, for an integral on the host.
 
     Parameters
     ----------
     functions : module
         :mod:`infinitask.objective._compiled`.
     targets : ndarray (n, 1) or (n, m)
-        What h is compared with; zeros where the loss has none.
+        The targets that are subtracted from h; zeros if the loss has none.
     kind : ndarray (n,)
         The line of the table of every sample.
     lines : ndarray (5, kinds, m)
         The entries of a row, for every kind of sample.
     weights, width : ndarray (m,)
-        w, and the smoothing of the nodes relative to each other.
+        w, and the relative smoothing of the nodes.
     """
 
     functions: ModuleType
@@ -71,7 +71,7 @@ class Table:
 
     @classmethod
     def of(cls, term: Integral, n: int) -> Table | None:
-        """The table of an integral over n samples; None where there is none, or nothing compiled."""
+        """Create the table of an integral over n samples; None if it has none, or without compiled functions."""
         loss, y = term.loss, term.targets
         if not isinstance(loss, BoxLoss) or not isinstance(term.cols, np.ndarray):
             return None
@@ -82,7 +82,7 @@ class Table:
             return None
         kind, row = np.zeros(n, dtype=np.int64), loss.row(term.theta, None if y is None else y[:1])
         if any(np.ndim(entry) == 2 for entry in row if entry is not None):
-            # a row follows the target through its value: samples with equal targets are of one kind
+            # a row depends on the value of the target: samples with equal targets have the same kind
             if y is None or y.shape[1] > 1:
                 return None
             values, kind = np.unique(y[:, 0], return_inverse=True)
@@ -98,7 +98,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what it holds for every sample."""
+        """The bytes stored per sample, in total."""
         return int(self.targets.nbytes + self.kind.nbytes)
 
     @property
@@ -122,7 +122,7 @@ class Table:
         return not np.any(self.lines[2:]) and bool(np.all(np.isfinite(self.lines[:2])))
 
     def _at(self, kappa: float) -> HostArray:
-        """The whole table for this κ, (kinds, 13, m)."""
+        """The full table for this κ, (kinds, 13, m)."""
         found = self._known.get(kappa)
         if found is None:
             low, high, _, *soft = self.lines
@@ -132,6 +132,6 @@ class Table:
                 halves = [0.5 * self.weights * (high - low), 0.5 * self.weights * (high + low)]
             entries = [*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes, *halves]
             found = np.stack(entries, axis=1)
-            self._known.clear()  # a solver stays at one level for many evaluations and does not come back
+            self._known.clear()  # a solver stays at one level for many evaluations and never returns to an earlier one
             self._known[kappa] = found
         return found

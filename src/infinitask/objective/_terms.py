@@ -1,4 +1,4 @@
-"""The data terms of an objective, how rows are cut into blocks, and what a pass over the data yields."""
+"""The data terms of an objective, the division of rows into blocks, and the result of a pass over the data."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------------------------------- compiled or not
 SWITCH = "INFINITASK_COMPILED"
-"""Environment variable: "0" never uses compiled loops, "1" always does where numba is installed; else
+"""Environment variable: "0" never uses compiled loops, "1" always uses them if numba is installed; otherwise
 :func:`compiles` decides."""
 
 NO_CURVATURE = 1e-100
-"""Curvature below this is none: its inverse must not overflow."""
+"""Curvature below this value counts as 0: its inverse must not overflow."""
 
 FAR = 20.0
-"""A row whose loss, or distance from the others, is more than 20 times the median is an outlier: it counts as that."""
+"""The loss of an outlier, or its distance from the others, counts as at most this multiple of the median."""
 
 MIN_COMPILED_PAIRS = 10_000_000
-"""Pairs (samples × nodes of all integrals) from which compiled loops are used.
+"""The number of pairs (samples × nodes of all integrals) from which compiled loops are used.
 
-Loading numba takes 0.5 s, and compiling, once on a machine, 2 s. With this number of pairs a fit of quantiles with
-non-crossing takes 1.0 s with NumPy and 0.7 s compiled (15 evaluations, one thread), of M-quantiles 1.8 s and 1.1 s:
-below it, compiled loops cost a fit more than they save, and above it they soon pay."""
+Loading numba takes 0.5 s, and compiling 2 s, once per machine. With this number of pairs a fit of quantiles with
+non-crossing takes 1.0 s with NumPy and 0.7 s compiled (15 evaluations, one thread), and of M-quantiles 1.8 s and 1.1 s.
+Compiled loops cost more than they save below it, and soon pay above it."""
 
 
 def compiles(pairs: int) -> bool:
     """Whether compiled loops are used for a problem of this size.
 
-    Nothing else decides, so that the same problem gives the same numbers whatever was compiled before.
+    The decision depends only on the size, so the same problem gives the same numbers whatever was compiled before.
     """
     asked = os.environ.get(SWITCH)
     return asked == "1" or (asked != "0" and pairs >= MIN_COMPILED_PAIRS)
@@ -60,10 +60,10 @@ class Integral:
     cols : array (m, s)
         ψ or one of its derivatives at the nodes.
     bias_cols : array (m, s_b) or None
-    targets : array (n, 1), or (n, m) for targets of their own at every node, or None
+    targets : array (n, 1), or (n, m) for separate targets at every node, or None
     row_weight : array (n,) or None
-        ω of this integral, summing to one; None: that of the objective, as the first integral must have it. A weight
-        of 0 leaves a row out.
+        ω of this integral, summing to one; None: that of the objective, as required of the first integral. Rows of
+        weight 0 are ignored.
     """
 
     loss: Loss
@@ -76,7 +76,7 @@ class Integral:
 
     @cached_property
     def weighted_cols(self) -> Array:
-        """diag(w) Ψ: the weights enter the gradient here, once, and no array of size n × m is multiplied by them."""
+        """diag(w) Ψ. The gradient includes the weights through it, so no array of size n × m is multiplied by them."""
         return self.weights[:, None] * self.cols
 
     def targets_of(self, block: slice) -> Array | None:
@@ -84,7 +84,7 @@ class Integral:
         return None if self.targets is None else self.targets[block, ...]
 
     def row_of(self, block: slice) -> Row | None:
-        """The interval of slopes for a block of rows, and what else the table says; None where the loss has no row."""
+        """The row of the table for a block: the interval of slopes and its parameters; None if the loss has no row."""
         return self.loss.row(self.theta, self.targets_of(block)) if isinstance(self.loss, BoxLoss) else None
 
     @cached_property
@@ -94,7 +94,7 @@ class Integral:
 
     # ------------------------------------------------------------------------------- field and loss on a block of rows
     def field(self, A: Array, c: Array | None, room: HostArray | None = None) -> Array:
-        """H = A Ψᵀ + 1 (Ψ_b c)ᵀ for A = Φ C, in the first array of ``room`` where that is given."""
+        """H = A Ψᵀ + 1 (Ψ_b c)ᵀ for A = Φ C, in the first array of ``room`` if given."""
         shape = (A.shape[0], self.cols.shape[0])
         H = product(A, self.cols.T, None if room is None else room[0][: shape[0] * shape[1]].reshape(shape))
         if c is not None and self.bias_cols is not None:
@@ -102,13 +102,13 @@ class Integral:
         return H
 
     def _smoothed(self, block: slice, kappa: float, centre: Array | None) -> tuple[Any, Array | None]:
-        """What the loss receives: κ·width, and the centre of these rows."""
+        """The arguments of the loss: κ·width, and the centre of these rows."""
         if kappa == 0.0:
             return 0.0, None
         return kappa * self.width, None if centre is None else centre[block, :]
 
     def pointwise(self, block: slice, H: Array, kappa: float = 0.0, centre: Array | None = None) -> Pointwise:
-        """Loss, lower bound and dual point at every pair of a block, from its field; κ and the centre of all rows."""
+        """Loss, lower bound and dual point at every pair of a block, from its field; κ and centre are for all rows."""
         return self.loss.pointwise(self.theta, self.targets_of(block), H, *self._smoothed(block, kappa, centre))
 
     def curvature(self, block: slice, H: Array, kappa: float, centre: Array | None) -> Array:
@@ -123,7 +123,7 @@ class Integral:
         return self.loss.sums(self.theta, self.targets_of(block), H, self.weights, *smoothed, row=row, room=room)
 
     def balanced_sums(self, block: slice, H: Array, kappa: float, centre: Array | None) -> tuple[Sums, Array]:
-        """The sums, and −ℓ*(−u) at every pair: it is the lower bound of the loss at h, and u h."""
+        """The sums, and −ℓ*(−u) at every pair, computed as the lower bound of the loss at h plus u h."""
         seen = self.pointwise(block, H, kappa, centre)
         return Sums.of(seen, self.weights, *self._smoothed(block, kappa, centre)), seen.lower + seen.dual * H
 
@@ -131,24 +131,24 @@ class Integral:
         """−ℓ*(−u) at every pair of a block."""
         return self.loss.dual(self.theta, self.targets_of(block), u)
 
-    # ----------------------------------------------------------------------------------------------- what it offers
+    # ----------------------------------------------------------------------------------------------- properties
     @property
     def compares(self) -> bool:
-        """Whether the loss is an interval of slopes and looks at h less the target, or at h, and nothing else."""
+        """Whether the loss is an interval of slopes and depends only on h, or on h minus the target."""
         return isinstance(self.loss, BoxLoss) and type(self.loss).residual is BoxLoss.residual
 
     def smooth(self, scale: float) -> bool:
-        """Whether a solver need not smooth the loss, because its slope changes slowly over distances of ``scale``."""
+        """Whether the loss needs no smoothing because its slope changes slowly over distances of ``scale``."""
         return self.loss.smooth(scale)
 
     @property
     def kinked(self) -> bool:
-        """Whether the loss is an interval of slopes with a kink, and looks at all pairs."""
+        """Whether the loss is an interval of slopes with a kink, and is defined at all pairs."""
         return isinstance(self.loss, BoxLoss) and not self.smooth(1.0) and not self.loss.few
 
     @property
     def free_levels(self) -> bool:
-        """Whether a level stands at every node, and the slopes are intervals around 0."""
+        """Whether every node has a free level, and the slopes are intervals around 0."""
         m, loss = int(self.theta.shape[0]), self.loss
         if self.bias_cols is None or self.bias_cols.shape != (m, m) or self.targets is None:
             return False
@@ -160,7 +160,7 @@ class Integral:
 
     @property
     def one_class(self) -> bool:
-        """Whether each node has an h of its own, slopes in [0, 1/θ] and no target, and a bias joins them."""
+        """Whether each node has its own h, slopes in [0, 1/θ] and no target, and a bias joins the nodes."""
         m, s = self.cols.shape
         if self.targets is not None or self.bias_cols is None or m != s or np.size(self.theta) != m:
             return False
@@ -183,12 +183,12 @@ class Integral:
         return float(np.mean(means / np.where(mass > 0.0, mass, 1.0)))
 
     def spread(self, omega: HostArray) -> float:
-        """The mean distance of the targets from their mean, in which far ones count no more than :data:`FAR` others."""
+        """The mean distance of the targets from their mean; an outlier counts as at most :data:`FAR` medians."""
         assert self.targets is not None
         y, share = to_host(self.loss.values_of(self.targets)), self.loss.shares_of(self.targets)
         some, weight = _few_rows(omega), omega[:, None]
         few = y[some]
-        if share is not None:  # targets count by shares, or not at all
+        if share is not None:  # targets have fractional weights, or none
             share = to_host(share)
             weight, few = weight * share * to_host(self.weights), few[share[some] > 0.0]
             weight = weight / np.sum(weight)
@@ -197,7 +197,7 @@ class Integral:
             size, spread = (float(np.mean(omega @ np.abs(v))) for v in (y, y - omega @ y))
         typical = float(np.median(np.abs(few - np.median(few))))
         spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
-        # the spread of a constant target is rounding
+        # the spread of a constant target is a rounding error
         return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
 
     def typical_loss(self, omega: Array, entries: int) -> float:
@@ -215,21 +215,21 @@ class Integral:
             return np.inf
         return float(weight @ np.clip(loss, 0.0, FAR * middle)) / float(np.sum(weight))
 
-    # ----------------------------------------------------------------------------------------------- changes
+    # ----------------------------------------------------------------------------------------------- modified copies
     def mapped(self, convert: Callable[[Array], Array]) -> Integral:
-        """The same with other arrays."""
+        """Return the same integral with converted arrays."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         return replace(self, **{name: convert(array) for name, array in arrays.items() if array is not None})
 
     def rotated(self, V: HostArray, V_b: HostArray | None) -> Integral:
-        """The same for the unknowns Uᵀ C V and V_bᵀ c; None is the identity."""
+        """Return the same integral for the unknowns Uᵀ C V and V_bᵀ c; None is the identity."""
         bias_cols = self.bias_cols
         if bias_cols is not None and V_b is not None:
             bias_cols = bias_cols @ as_like(V_b, bias_cols)
         return replace(self, cols=self.cols @ as_like(V, self.cols), bias_cols=bias_cols)
 
     def picked(self, index: HostArray) -> Integral:
-        """The same for some rows, or for all in another order; the weights of the rows still sum to one."""
+        """Return the same for some rows, or for all in another order; the row weights still sum to one."""
         targets = None if self.targets is None else self.targets[index]
         weight = None if self.row_weight is None else self.row_weight[index]
         if weight is not None:
@@ -242,33 +242,33 @@ ARRAYS = ("theta", "weights", "cols", "bias_cols", "targets", "row_weight")
 
 
 def _few_rows(omega: HostArray) -> HostArray:
-    """Positions of at most about 2 000 rows that count."""
+    """Positions of at most about 2 000 rows with positive weight."""
     counted = np.flatnonzero(omega > 0.0)
     return counted[:: -(-counted.size // 2_000)]
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How the losses are smoothed.
+    """The smoothing of the losses.
 
     Parameters
     ----------
     kappa : tuple of float
         κ of each integral; 0: none.
     centre : tuple of arrays (n, m) or None
-        The dual point around which the envelope is taken, for each integral; None: around 0. This is the one place
-        where a number per pair is kept, and only the last phase of a solver (small problems) asks for it.
+        The dual point around which the envelope is taken, for each integral; None: around 0. This is the only array
+        with a number per pair, and only the last phase of a solver (small problems) needs it.
     """
 
     kappa: tuple[float, ...]
     centre: tuple[Array | None, ...] | None = None
 
     def of(self, t: int) -> tuple[float, Array | None]:
-        """κ and the centre of integral t."""
+        """Return κ and the centre of integral t."""
         return self.kappa[t], None if self.centre is None else self.centre[t]
 
     def reordered(self, order: HostArray) -> Smoothing:
-        """The same for rows in another order."""
+        """Return the same smoothing for rows in another order."""
         if self.centre is None:
             return self
         return replace(self, centre=tuple(None if part is None else part[order] for part in self.centre))
@@ -276,30 +276,30 @@ class Smoothing:
 
 # ----------------------------------------------------------------------------------------------------- a pass over data
 class Evaluation(NamedTuple):
-    """What one pass over the data yields at a point z."""
+    """The result of one pass over the data at a point z."""
 
     primal: float
-    """P(z), of the losses themselves."""
+    """P(z), for the original losses."""
     smoothed: float
     """P_κ(z)."""
     gradient: HostArray
     """∇P_κ(z), (r·s + s_b,)."""
     dual_data: float
-    """Σ ω w (−ℓ*(−u)) at the dual point u made of the slopes; −∞ where no feasible one was found."""
+    """Σ ω w (−ℓ*(−u)) at the dual point u given by the slopes; −∞ if no feasible one was found."""
     slack: tuple[float, ...]
-    """For each integral Σ ω w (ℓ − lower bound at u) ≥ 0: its share of the gap that is due to κ."""
+    """For each integral Σ ω w (ℓ − lower bound at u) ≥ 0: its part of the gap due to κ."""
     dual_z: HostArray
-    """z_u, the coefficients that the dual point stands for, (r·s + s_b,); 0 for a free bias."""
+    """z_u, the coefficients of the dual point, (r·s + s_b,); 0 for a free bias."""
     error: float
-    """P(z) − D(u) − Σ slack ≥ 0: the share of the gap that more steps at the same κ remove. It is ‖∇P_κ‖²/2 in the
-    metric of Λ⁻¹ where no bias is free."""
+    """P(z) − D(u) − Σ slack ≥ 0: the part of the gap that more steps at the same κ remove. It is ‖∇P_κ‖²/2 in the
+    metric of Λ⁻¹ if no bias is free."""
 
 
 @dataclass
 class RowSums:
     """Sums over rows: for each integral in turn the loss, its lower bound and κu², and the gradient of the data terms.
 
-    ``nodes`` only where the bias is free.
+    ``nodes`` is present only if the bias is free.
     """
 
     losses: list[Any]
@@ -309,7 +309,7 @@ class RowSums:
 
     @classmethod
     def total(cls, parts: list[RowSums]) -> RowSums:
-        """The sums over all parts, in their order."""
+        """Add the sums of all parts, in their order."""
         first = parts[0]
         for part in parts[1:]:
             first.losses = [a + b for a, b in zip(first.losses, part.losses, strict=True)]
@@ -322,23 +322,23 @@ class RowSums:
 # ------------------------------------------------------------------------------------------------------ blocks of rows
 BLOCK_ENTRIES = 65_536
 """Entries (rows × nodes) of a block: 512 KiB per float64 temporary. Measured on two cores with n = 10 000, m = 100 and
-non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads wait for the interpreter more often) and
-14 ms at twice (the temporaries leave the cache)."""
+non-crossing: an evaluation takes 6.8 ms, 11 ms with half as many (threads wait for the interpreter more often), and
+14 ms with twice as many (the temporaries exceed the cache)."""
 
 FAST_PRODUCT = 1_000_000
-"""Multiplications of a product up to which OpenBLAS makes 36 to 45 GFlop/s, not 11 to 18."""
+"""Multiplications of a product up to which OpenBLAS reaches 36 to 45 GFlop/s instead of 11 to 18."""
 
 PIECES_OF_BLOCK = 4
-"""The most pieces of Φ C in one block: more would leave threads too few blocks to share, fewer cost more calls."""
+"""The maximum number of pieces of Φ C in one block: more leave threads too few blocks, fewer need more calls."""
 
 
 def _piece(inner: int, columns: int) -> int:
-    """Rows of a fast product with an (inner, columns) matrix."""
+    """The number of rows of a fast product with an (inner, columns) matrix."""
     return max(24, FAST_PRODUCT // (inner * columns))
 
 
 def product(left: Array, right: Array, out: HostArray | None = None) -> Array:
-    """left @ right, on the host piece by piece and in ``out`` where that is given."""
+    """Compute left @ right, on the host in pieces, and in ``out`` if given."""
     if not isinstance(left, np.ndarray):
         return left @ right
     (rows, inner), columns = left.shape, right.shape[1]
@@ -352,7 +352,7 @@ def product(left: Array, right: Array, out: HostArray | None = None) -> Array:
 
 
 def subtract_product(total: Array, left: Array, right: Array) -> None:
-    """Take leftᵀ @ right (k, s) from the first rows of ``total`` (r, s); likewise."""
+    """Subtract leftᵀ @ right (k, s) from the first rows of ``total`` (r, s), on the host in pieces."""
     step = _piece(left.shape[1], right.shape[1]) if isinstance(left, np.ndarray) else left.shape[0]
     first = total[: left.shape[1], :]
     for start in range(0, left.shape[0], step):
@@ -360,7 +360,7 @@ def subtract_product(total: Array, left: Array, right: Array) -> None:
 
 
 def blocks_of(n: int, nodes: int, shape: tuple[int, int] | None, entries: int) -> Iterator[slice]:
-    """Slices of n rows with up to ``entries`` entries each and, on the host, few pieces of a product with C (r, s)."""
+    """Yield slices of n rows: up to ``entries`` entries and, on the host, few pieces of a product with C (r, s)."""
     step = max(1, entries // nodes)
     if shape is not None:
         step = min(step, PIECES_OF_BLOCK * _piece(*shape))
@@ -369,6 +369,6 @@ def blocks_of(n: int, nodes: int, shape: tuple[int, int] | None, entries: int) -
 
 
 def groups_of(blocks: list[slice]) -> list[list[slice]]:
-    """Blocks in groups, each a run of blocks."""
+    """Divide the blocks into groups of consecutive blocks."""
     count = min(16, len(blocks) // 2) or 1
     return [blocks[k * len(blocks) // count : (k + 1) * len(blocks) // count] for k in range(count)]

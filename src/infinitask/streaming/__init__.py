@@ -1,4 +1,4 @@
-"""Rows that are not in memory: blocks of files, arrays of Dask, samples of both."""
+"""Data that are not in memory: blocks of files, Dask collections, and samples of both."""
 
 from ._blocks import Blocks
 from ._blocks import RowSource as RowSource

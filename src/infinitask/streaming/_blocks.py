@@ -1,4 +1,4 @@
-"""Rows that are read block by block, as often as a fit asks for them: data larger than memory.
+"""Data larger than memory: rows are read in blocks, in as many passes as a fit needs.
 
 >>> import numpy as np
 >>> from infinitask import InfiniteQuantileRegressor
@@ -11,7 +11,7 @@
 >>> model.predict(X[:3], quantiles=[0.1, 0.9]).shape
 (3, 2)
 
-What a fit has to choose (bandwidth, λ, landmarks) it chooses from a sample of the rows; see
+A fit chooses its hyperparameters (bandwidth, λ, landmarks) on a sample of the rows; see
 :mod:`~infinitask.streaming._fit`.
 """
 
@@ -31,47 +31,48 @@ from infinitask.streaming._sampling import UNNAMED, Names, Survey, checked, draw
 
 
 class RowSource(ABC):
-    """Rows that are somewhere: a fit surveys them once, then visits them in parts."""
+    """A source of rows, which a fit surveys once and then visits in parts."""
 
     names: tuple[str, ...] | None = None
-    """Names of the features, where they are known."""
+    """The names of the features, if known."""
 
     memory: int | None = None
-    """Bytes that may be kept between passes."""
+    """The number of bytes that may be kept between passes."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Block]:
-        """The rows, in one pass on this machine."""
+        """Yield the rows in one pass on this machine."""
 
     @abstractmethod
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """Count and check the rows, and sample about ``size`` of them.
 
-        ``labels``: the targets are classes, of which rare ones are sampled more often, with less weight each.
-        ``targets``: whether the task has any; else y may hold anything, and the survey has none.
+        ``labels``: the targets are classes; rare ones are sampled more often, with smaller weights.
+        ``targets``: whether the task has targets. Otherwise y may have any content, and the survey has none.
         """
 
     def parts(self, make: PartMaker) -> Parts:
-        """The rows as parts of an objective, each made by ``make``."""
+        """Return the rows as parts of an objective, each created by ``make``."""
         return LocalParts(self, make, make.kept(budget_of(make.device, self.memory)))
 
 
 @final
 class Blocks(RowSource):
-    """Rows of data in blocks that can be read again and again, for ``fit`` in place of X, y and weights.
+    """Data in blocks that can be read repeatedly, for ``fit`` in place of X, y and weights.
 
     Parameters
     ----------
     blocks : iterable of tuples, or callable
         Tuples (X,), (X, y) or (X, y, weight) of arrays: a list, any object that can be iterated more than once, or a
-        function without arguments that returns a fresh iterator. X (k, d) may be an array, a tensor, sparse, or a data
-        frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has. A
-        function may fill the same arrays again for every block: what it gives is copied.
+        function without arguments that returns a new iterator. X (k, d) may be an array, a tensor, a sparse matrix or a
+        data frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none does. A
+        function may reuse the same arrays for every block because they are copied.
     names : sequence of str or None
-        Names of the features; None: those of data frames.
+        Names of the features; None: the column names of data frames.
     memory : int or None
-        Bytes that features of the rows may take between passes; None: two fifths of what is free, on a device seven
-        tenths. Rows whose features do not fit are read, and their features computed, again in every pass.
+        The number of bytes that features of the rows may use between passes; None: two fifths of the free memory, or
+        seven tenths on a device. Rows whose features do not fit are read again in every pass, and their features are
+        computed again.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Blocks(RowSource):
     >>> [block.X.shape for block in rows], rows.passes
     ([(4, 1), (2, 1)], 1)
 
-    A function that is called for every pass, and reads or makes the blocks:
+    A function that is called for every pass, and reads or generates the blocks:
 
     >>> def read():
     ...     for k in range(3):
@@ -91,12 +92,12 @@ class Blocks(RowSource):
     >>> [int(block.X[0, 0]) for block in Blocks(read)]
     [0, 1, 2]
 
-    Arrays or a memory map, cut into blocks:
+    Arrays or a memory map, split into blocks:
 
     >>> [block.X.shape for block in Blocks.of_arrays(X, y, rows=5)]
     [(5, 1), (1, 1)]
 
-    A Parquet file, of which some columns are features:
+    A Parquet file with some columns as features:
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -128,19 +129,20 @@ class Blocks(RowSource):
                 "that returns one."
             )
         self._read = blocks
-        # parts of a fit may keep what they get, and a reader may write into it again; a list stays what it is
+        # parts of a fit may keep the arrays they get, and a reader may overwrite them; the arrays of a list do not
+        # change
         self._copies = not isinstance(blocks, (list, tuple))
         self._called = UNNAMED
         self.names = None if names is None else tuple(map(str, names))
         self.memory = None if memory is None else int(number("memory", memory, low=0.0, open_low=False))
         self.passes = 0
-        """How often the rows were read to their end."""
+        """The number of complete passes over the rows."""
 
     def __iter__(self) -> Iterator[Block]:
         return (block for _, block in self._numbered())
 
     def _numbered(self) -> Iterator[tuple[int, Block]]:
-        """Blocks that have rows, each with its position among all blocks."""
+        """Yield the nonempty blocks, each with its position among all blocks."""
         fresh = self._read() if callable(self._read) else self._read
         if not isinstance(fresh, Iterable):
             raise TypeError(
@@ -176,17 +178,17 @@ class Blocks(RowSource):
         rows: int = 65_536,
         memory: int | None = None,
     ) -> Blocks:
-        """Blocks of arrays that can be sliced: memory maps, tensors, arrays of NumPy.
+        """Create blocks from arrays that can be sliced: memory maps, tensors, NumPy arrays.
 
         Parameters
         ----------
         X : array (n, d)
-            Not copied: it must stay as it is until the fit ends.
+            Not copied: do not change it before the fit ends.
         y, sample_weight : array (n,) or None
         rows : int
-            Rows of a block.
+            The number of rows of a block.
         memory : int or None
-            As for :class:`Blocks`.
+            See :class:`Blocks`.
         """
         rows = count("rows", rows)
         if len(getattr(X, "shape", ())) != 2:
@@ -204,7 +206,7 @@ class Blocks(RowSource):
                 yield Block(*(None if v is None else v[part] for v in (X, y, sample_weight)))
 
         found = cls(read, memory=memory)
-        found._copies = False  # of arrays that nobody writes to
+        found._copies = False  # nobody writes to these arrays
         return found
 
     @classmethod
@@ -218,7 +220,7 @@ class Blocks(RowSource):
         rows: int = 65_536,
         memory: int | None = None,
     ) -> Blocks:
-        """Blocks of a Parquet file, or of a folder of them; needs the extra ``parquet``.
+        """Create blocks from a Parquet file or a folder of them. Requires the extra ``parquet``.
 
         Parameters
         ----------
@@ -230,9 +232,9 @@ class Blocks(RowSource):
         weight : str or None
             The column of weights.
         rows : int
-            Rows of a block.
+            The number of rows of a block.
         memory : int or None
-            As for :class:`Blocks`.
+            See :class:`Blocks`.
         """
         try:
             import pyarrow
@@ -280,10 +282,10 @@ class Blocks(RowSource):
             raise ValueError(f"{path} has several columns {twice!r}; give them different names in the file.")
 
         def read() -> Iterator[Block]:
-            # a few blocks ahead of the one in use: more would only take memory
+            # read a few blocks ahead of the one in use: more would only use memory
             for batch in table.to_batches(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1):
                 held = {name: batch.column(name) for name in columns}
-                for name in chosen:  # True, False and null become 1, 0 and NaN, as null among numbers does
+                for name in chosen:  # True, False and null become 1, 0 and NaN, as null does among numbers
                     if held[name].null_count and held[name].type in (pyarrow.bool_(), pyarrow.null()):
                         held[name] = held[name].cast(pyarrow.uint8())
                 values = {name: column.to_numpy(zero_copy_only=False) for name, column in held.items()}
@@ -297,7 +299,7 @@ class Blocks(RowSource):
                 yield Block(X, *(None if name is None else values[name] for name in (target, weight)))
 
         found = cls(read, names=chosen, memory=memory)
-        found._copies = False  # every block is read into memory of its own
+        found._copies = False  # every block is read into new memory
         found._called = Names(None, f"The column {target!r}", f"The column {weight!r}")
         return found
 

@@ -1,4 +1,4 @@
-"""Rows on a Dask cluster: arrays and frames of Dask in, arrays of Dask out; the only module that imports dask.
+"""Data on a Dask cluster: Dask arrays and data frames in, Dask arrays out. Only this module imports dask.
 
 >>> import dask.array as da
 >>> from infinitask import InfiniteQuantileRegressor
@@ -9,10 +9,10 @@
 >>> model.predict(X, quantiles=[0.1, 0.9])  # nothing is computed yet
 dask.array<..., shape=(4000, 2), dtype=float64, chunksize=(1000, 2), chunktype=numpy.ndarray>
 
-With a ``Client``, the features of some partitions are made on a worker and stay there; an evaluation sends the p × s
-unknowns out and adds p × s numbers up, whatever the number of rows. All that workers hold are results of tasks, which
-Dask computes again where a worker is lost. Without a ``Client`` no cluster is started: partitions are computed here,
-one after the other.
+With a ``Client``, the features of some partitions are computed on a worker and stay there. An evaluation sends the
+p × s unknowns and sums p × s numbers, for any number of rows. Workers only hold results of tasks, which Dask computes
+again if a worker is lost. Without a ``Client`` no cluster is started: partitions are computed locally, one after the
+other.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from infinitask.streaming._parts import Block, Kept, LocalParts, PartMaker, budg
 from infinitask.streaming._sampling import Draw, Names, Survey, checked, drawn, joined, survey_of
 
 WAIT_FOR_WORKERS = 300
-"""Seconds that a fit waits for a first worker, or for another one when all are lost."""
+"""Seconds that a fit waits for a first worker, or for a new one if all are lost."""
 
 FAN_IN = 8
-"""Results that one task adds up. With 1000 partitions the last one is the fourth in a row."""
+"""The number of results that one task sums. With 1000 partitions the last task is the fourth in a row."""
 
 PATIENCE = 2.0
-"""Seconds after which it is asked whether all workers are still there."""
+"""Seconds between checks that all workers are still there."""
 
 Lazy: TypeAlias = Any
-"""A Delayed of Dask."""
+"""A Delayed object of Dask."""
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is an array, a frame or a series of Dask."""
+    """Whether X is a Dask array, data frame or series."""
     return type(X).__module__.startswith(("dask.array", "dask.dataframe", "dask_expr")) and hasattr(X, "to_delayed")
 
 
 def _is_frame(X: Any) -> bool:
-    """Whether the partitions of a collection are of pandas."""
+    """Whether the partitions of a collection are pandas objects."""
     return hasattr(X, "map_partitions")
 
 
@@ -67,14 +67,14 @@ def _check_matrix(X: Any) -> None:
 
 
 def _client() -> Any:
-    """The client whose cluster is to be used, or None."""
+    """Return the active client, or None."""
     if "distributed" not in sys.modules:
         return None
     from distributed import default_client
 
     try:
         client = default_client()
-    except ValueError:  # there is none
+    except ValueError:  # there is no client
         return None
     if client.asynchronous:
         raise ValueError(
@@ -87,19 +87,19 @@ def _client() -> Any:
 # ------------------------------------------------------------------------------------------------------------- rows
 @final
 class DaskRows(RowSource):
-    """Rows of an array or a frame of Dask; ``fit(X, y)`` of every estimator makes it of them.
+    """Rows of a Dask array or data frame; ``fit(X, y)`` of every estimator creates it.
 
     Parameters
     ----------
     X : dask array (n, d) or dask frame
-        In partitions of rows. The columns of a frame are the names of the features.
+        Partitioned by rows. The columns of a data frame give the names of the features.
     y, sample_weight : dask array (n,), dask series, array (n,) or None
-        Known chunks are changed to those of X. Where sizes are not known, as those of frames, there must be as many
-        partitions as X has, of the same rows.
+        Known chunks are changed to those of X. If sizes are unknown, as for data frames, the partitions must be those
+        of X, with the same rows.
     memory : int or None
-        Bytes that features may take on all workers together; None: two fifths of what is free there, on devices seven
-        tenths. Where they do not fit, the inputs are kept and features made again in every pass; where these do not fit
-        either, partitions are computed again from their source.
+        The number of bytes that features may use on all workers together; None: two fifths of the free memory, or seven
+        tenths on devices. If they do not fit, X is kept and features are computed again in every pass. If X does not
+        fit either, partitions are computed again from their source.
     """
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory: int | None = None) -> None:
@@ -121,14 +121,14 @@ class DaskRows(RowSource):
             yield from dask.compute(partition)
 
     def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
-        """See :meth:`RowSource.survey`; every partition draws by itself, with a seed of its own."""
+        """See :meth:`RowSource.survey`; every partition is sampled independently, with its own seed."""
         import dask
 
         client = _client()
         draw, how = dask.delayed(drawn, pure=False), {"labels": labels, "targets": targets, "names": Names(self.names)}
         draws = [draw(block, f"Partition {k}", (seed, k), size, **how) for k, block in enumerate(self.partitions)]
         if client is None:
-            return survey_of(_joined(dask.compute(one)[0] for one in draws))  # two of them are held at a time
+            return survey_of(_joined(dask.compute(one)[0] for one in draws))  # two of them are in memory at a time
         return survey_of(client.compute(_tree(_joined, draws)).result())
 
     def parts(self, make: PartMaker) -> Parts:
@@ -141,7 +141,7 @@ class DaskRows(RowSource):
 
 
 def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
-    """The partitions of rows, and how many rows they have where that is known."""
+    """Return the partitions of rows, and their numbers of rows if known."""
     if _is_frame(X):
         return list(X.to_delayed()), None
     X = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
@@ -150,7 +150,7 @@ def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
 
 
 def _aligned(name: str, values: Any, parts: list[Lazy], sizes: tuple[int, ...] | None) -> list[Any]:
-    """Targets or weights, one item for each partition of X."""
+    """Return the targets or weights, one item for each partition of X."""
     import dask
 
     if values is None:
@@ -178,14 +178,14 @@ def _aligned(name: str, values: Any, parts: list[Lazy], sizes: tuple[int, ...] |
 
 
 def _leaf(name: str, value: Any) -> Lazy:
-    """A value as a node of a graph: it travels once, and is not lost with the worker that holds it."""
+    """Wrap a value as a node of a graph: it is sent once, and not lost with the worker that holds it."""
     import dask
 
     return dask.delayed(value, name=f"{name}-{uuid4().hex}", traverse=False)
 
 
 def _tree(join: Callable[[list[Any]], Any], items: list[Lazy]) -> Lazy:
-    """``join`` of all items, a few at a time, always in the same order."""
+    """Apply ``join`` to all items, a few at a time, always in the same order."""
     import dask
 
     task = dask.delayed(join, pure=False)
@@ -200,10 +200,9 @@ def _tree(join: Callable[[list[Any]], Any], items: list[Lazy]) -> Lazy:
 class DaskParts(Parts):
     """Parts on the workers of a cluster.
 
-    Neighbouring partitions are put together, so that there is one part for each thread of the cluster. With more of
-    them some wait while a worker is busy, and Dask copies what waits to idle workers, features and all: with eight
-    parts on two workers of a busy machine, 24 MB in an evaluation instead of 0.12. And every task costs the scheduler
-    time.
+    Neighbouring partitions are combined, so that each thread of the cluster has one part. With more parts some wait
+    while a worker is busy, and Dask copies them to idle workers including their features: with eight parts on two
+    workers of a busy machine, an evaluation moved 24 MB instead of 0.12. Each task also costs time in the scheduler.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ class DaskParts(Parts):
         Each a :class:`~infinitask.streaming._blocks.Block`.
     make : PartMaker
     kept : Kept
-        What stays on the workers between passes.
+        What the workers keep between passes.
     """
 
     def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, kept: Kept) -> None:
@@ -228,15 +227,15 @@ class DaskParts(Parts):
         self._groups = [partitions[low:high] for low, high in pairwise(ends)]
         self._parts: list[Lazy] = [dask.delayed(_made, pure=False)(group, self._make, kept) for group in self._groups]
         self._where = [""] * (count if kept is not Kept.NOTHING else 0)
-        """The worker that each part was made for; empty where parts are not kept."""
+        """The worker of each part; empty if parts are not kept."""
         self._place()
         self.description = f"{len(partitions)} partitions on {len(client.nthreads())} workers; {kept.value}"
         self.passes = 0
 
     def _place(self) -> bool:
-        """Make the parts whose worker is not there, each on the one with the fewest for its threads, if there are any.
+        """Create the parts of missing workers, each on the worker with the fewest parts per thread; return if any.
 
-        Dask by itself decides by where rows are, and features are much larger.
+        By default Dask decides by the location of the rows, but features are much larger.
         """
         from distributed import futures_of
 
@@ -244,7 +243,7 @@ class DaskParts(Parts):
         lost = [k for k, address in enumerate(self._where) if address not in threads]
         if not lost:
             return False
-        # without wishes, which would hold for all that rows are made of, and stay when a worker is lost
+        # no worker restrictions: they would also apply to everything the rows depend on, and outlive a lost worker
         rows = iter(futures_of(self.client.persist([block for k in lost for block in self._groups[k]])))
         for k in lost:
             self._where[k] = min(threads, key=lambda address: (self._where.count(address) + 1) / threads[address])
@@ -256,8 +255,8 @@ class DaskParts(Parts):
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`; one task for each part, and a tree of sums.
 
-        Dask makes parts of lost workers again itself. But a part that was meant for a lost worker, when there was no
-        other one, waits for that worker for ever.
+        Dask recreates the parts of lost workers by itself. But a part that was restricted to a lost worker when there
+        was no other one waits for that worker forever.
         """
         import dask
 
@@ -278,18 +277,18 @@ class DaskParts(Parts):
 
 
 def _threads(client: Any) -> dict[str, int]:
-    """The number of threads of each worker; waits for a first one, or an error where none comes."""
+    """Return the number of threads of each worker; wait for a first one, and raise an error if none arrives."""
     try:
         client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
     except TimeoutError:
         raise RuntimeError(
             f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
         ) from None
-    return client.nthreads() or _threads(client)  # a worker may be lost between the two questions
+    return client.nthreads() or _threads(client)  # a worker may be lost between the two calls
 
 
 def _free(client: Any, device: str | None) -> float:
-    """Bytes that are free on all workers together."""
+    """The free bytes on all workers together."""
     if device is not None:
         return float(sum(client.run(free_memory, device).values()))
     workers = client.scheduler_info(n_workers=-1)["workers"]
@@ -302,21 +301,21 @@ def _free(client: Any, device: str | None) -> float:
     return float(free)
 
 
-# ----------------------------------------------------------------------------------------------- what workers do
+# ----------------------------------------------------------------------------------------------- run by workers
 def _block(number: int, X: Any, y: Any, weight: Any) -> Block:
-    """A partition as arrays; rows of weight 0 are dropped."""
+    """Convert a partition to arrays; rows of weight 0 are dropped."""
     X, y, weight = (v.to_numpy() if hasattr(v, "iloc") else v for v in (X, y, weight))
     y, weight = (v[:, 0] if v is not None and np.ndim(v) == 2 and v.shape[1] == 1 else v for v in (y, weight))
     return checked((X, y, weight), f"Partition {number}").counted()
 
 
 def _joined(draws: Iterable[Draw]) -> Draw | None:
-    """All draws as one, each taken in when it comes."""
+    """Join all samples, each as soon as it is available."""
     return reduce(joined, draws, None)
 
 
 def _made(blocks: list[Block], make: PartMaker, kept: Kept) -> LocalParts:
-    """The part of some partitions, with all that is kept."""
+    """Create the part of some partitions, including everything that is kept."""
     parts = LocalParts(blocks, replace(make, n=sum(int(block.X.shape[0]) for block in blocks)), kept)
     if kept is not Kept.NOTHING:
         with one_blas_thread():
@@ -325,7 +324,7 @@ def _made(blocks: list[Block], make: PartMaker, kept: Kept) -> LocalParts:
 
 
 def _visited(parts: LocalParts, asked: Callable[[LocalParts], Sums]) -> Sums | None:
-    """The sums of a part; None where it has no rows."""
+    """The sums of a part; None if it has no rows."""
     with one_blas_thread():
         return asked(parts) if parts.n else None
 
@@ -337,12 +336,12 @@ def _summed(sums: list[Sums | None]) -> Sums | None:
 
 # ------------------------------------------------------------------------------------------------------ predictions
 def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> Any:
-    """``model.method(X, ...)`` as an array of Dask, chunk by chunk, computed when it is asked for.
+    """Return ``model.method(X, ...)`` as a lazy Dask array, chunk by chunk.
 
     Parameters
     ----------
     model : estimator
-        Fitted. What happens to it later does not change the answer.
+        Fitted. Later changes to it do not affect the result.
     method : str
     X : dask array (n, d) or dask frame
     arguments, options
@@ -359,7 +358,7 @@ def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> 
     _check_matrix(X)
     asked = method, arguments, options
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the rows are given with them
+        warnings.simplefilter("ignore")  # warnings about the rows are issued with the rows
         like: HostArray = _answer(X._meta if _is_frame(X) else np.empty((0, X.shape[1])), model, asked)
     held = _leaf("model", copy.copy(model))
     if not _is_frame(X):
@@ -375,7 +374,7 @@ def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> 
 
 def _answer(X: Any, model: Any, asked: tuple[str, tuple[Any, ...], dict[str, Any]]) -> Any:
     method, arguments, options = asked
-    if not X.shape[0]:  # models ask for a row
+    if not X.shape[0]:  # models need at least one row
         row = np.zeros((1, X.shape[1]))
         row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
         return getattr(model, method)(row, *arguments, **options)[:0]

@@ -1,11 +1,11 @@
-"""Fits of rows that do not fit into memory, or live on a device or on other machines.
+"""Fits of data that do not fit into memory, or are stored on a device or on other machines.
 
     learn_stream(recipe, source, survey, sample, classes) → Fit
 
-A sample of the rows decides all that a fit has to choose: units, bandwidth, λ, landmarks. The problem of the sample,
-solved roughly, is where the solver starts, and its curvature is the solver's metric. The objective itself, its gradient
-and its duality gap are sums over *all* rows: the certificate says how far the answer is from the best function of these
-features on all the data. A few dozen passes over the rows suffice.
+A sample of the rows determines everything that a fit chooses: units, bandwidth, λ and landmarks. The solver starts at a
+rough solution of the sample's problem, and uses its curvature as metric. The objective, its gradient and its duality
+gap are sums over *all* rows: the certificate is the distance to the best function of these features on all the data. A
+few dozen passes over the rows suffice.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from infinitask.streaming._sampling import Survey
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
-"""Rows of the sample: 20 000, or 8 for each feature if that is more."""
+"""The number of rows of the sample: 20 000, or 8 per feature if that is more."""
 
 
 def sample_size(recipe: Recipe) -> int:
-    """Rows of the sample for a recipe."""
+    """The number of rows of the sample for a recipe."""
     rank = feature_recipe(recipe.features, recipe.rank).rank
     return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * int(rank or 0))
 
 
 def holds_all(survey: Survey) -> bool:
-    """Whether the sample is all rows: they fit into memory then, where solvers reach any gap."""
+    """Whether the sample contains all rows: they fit into memory then, and solvers reach any gap."""
     return int(survey.X.shape[0]) == survey.n
 
 
 def learn_stream(
     recipe: Recipe, source: RowSource, survey: Survey, sample: Data, classes: HostArray | None = None
 ) -> Fit:
-    """Fit rows that are somewhere: :func:`~infinitask.fitting.learn` of a sample, and of all rows where it holds them.
+    """Fit rows in parts. Calls :func:`~infinitask.fitting.learn` on a sample, or on all rows if it contains them.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def learn_stream(
     source : RowSource
         All rows.
     survey : Survey
-        What one pass over them told.
+        The result of one pass over them.
     sample : Data
-        Its sample, with targets as numbers.
+        Their sample, with numeric targets.
     classes : ndarray (2,) or None
-        The labels, where the targets are classes.
+        The labels, if the targets are classes.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def learn_stream(
 @final
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows of a source, as :class:`~infinitask.fitting._fit.Stream` has them."""
+    """All rows of a source, in the form required by :class:`~infinitask.fitting._fit.Stream`."""
 
     source: RowSource
     survey: Survey
@@ -85,11 +85,11 @@ class _Rows:
 
     @property
     def n(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.survey.n
 
     def described(self, problem: Problem) -> Problem:
-        """The problem of the sample with features that say where their landmarks come from."""
+        """Return the problem of the sample with features that record the origin of their landmarks."""
         k, phi = int(self.survey.X.shape[0]), problem.phi
         if k == self.n or not isinstance(phi.map, KernelMap):
             return problem
@@ -97,7 +97,7 @@ class _Rows:
         return replace(problem, phi=replace(phi, description=described))
 
     def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
-        """From a rough solution of the sample to that of all rows."""
+        """Solve the problem of all rows, starting at a rough solution of the sample."""
         rows = self._parted(recipe, problem, units)
         if recipe.verbose:
             r, s = problem.objective.shape
@@ -126,7 +126,7 @@ class _Rows:
         return solution
 
     def _parted(self, recipe: Recipe, problem: Problem, units: Units) -> PartedRows:
-        """All rows in parts, in the features of the problem of the sample."""
+        """Return all rows in parts, with the features of the sample's problem."""
         units = Units() if recipe.task.loss.degree is None else units
         y = self.survey.y
         phi, objective = problem.phi.map, problem.objective
@@ -135,7 +135,7 @@ class _Rows:
         left = np.eye(r)
         if isinstance(phi, KernelMap):
             T = phi.transform
-            columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
+            columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not be sent with them
             left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
         if problem.constant is not None:
             left = block_diag(problem.constant, left)
@@ -165,7 +165,7 @@ class _Rows:
 
 
 def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
-    """An error where a recipe needs all rows at once, see :func:`needs_all_rows`.
+    """Raise an error if a recipe needs all rows at once, see :func:`needs_all_rows`.
 
     Parameters
     ----------
@@ -178,13 +178,13 @@ def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
 
 
 def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
-    """The sentence that says why rows cannot be visited in parts; None where they can.
+    """Return the reason why rows cannot be visited in parts, as a sentence; None if they can.
 
     Parameters
     ----------
     recipe : Recipe
     sampled : bool
-        Whether there are more rows than those of the sample; False: they are all in memory, or this is not known yet.
+        Whether there are more rows than in the sample. False: all rows are in memory, or this is not known yet.
     """
     if recipe.task.order.hard:
         return (

@@ -1,7 +1,7 @@
-"""Blocks of rows as parts of an objective: made once and kept, or made again in every pass.
+"""Blocks of rows as parts of an objective: created once and kept, or created again in every pass.
 
-What is kept between passes is decided by the memory that is free: features of all rows, the inputs alone, or nothing. A
-device that runs out of memory gets smaller pieces.
+The free memory determines what is kept between passes: the features of all rows, only X, or nothing. A device that runs
+out of memory gets smaller pieces.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from infinitask.fitting._recipe import Units
 from infinitask.objective import Objective, Parts, Sums, Visit, added
 
 KEPT_FRACTION, KEPT_ON_DEVICE = 0.4, 0.7
-"""Fractions of the free memory that are used to keep features or inputs between passes, on the host and on a device,
-whose memory serves nothing else: on an H200 passes that make features again take almost three times as long."""
+"""Fractions of the free memory used to keep features or X between passes, on the host and on a device. The memory of a
+device has no other use: passes that compute features again take almost three times as long on an H200."""
 
 MIN_PIECE_ROWS = 256
-"""Fewer rows of a piece do not save memory."""
+"""Smaller pieces than this number of rows do not save memory."""
 
 
 class Kept(Enum):
@@ -55,12 +55,12 @@ class Block(NamedTuple):
     X: Array
     """(k, d)."""
     y: Any = None
-    """(k,), or None where the task has no targets."""
+    """(k,), or None if the task has no targets."""
     weight: Any = None
-    """(k,), not negative; None: all rows count the same."""
+    """(k,), not negative; None: all rows have equal weights."""
 
     def counted(self) -> Block:
-        """The rows whose weight is not 0; the others may hold anything."""
+        """Return the rows with nonzero weight; the others may have any content."""
         if self.weight is None:
             return self
         weight = to_host(self.weight)
@@ -70,28 +70,28 @@ class Block(NamedTuple):
         return Block(take(self.X, rows, axis=0), None if self.y is None else to_host(self.y)[rows], weight[rows])
 
     def cut(self, rows: int) -> Iterator[Block]:
-        """The block in pieces of at most ``rows`` rows."""
+        """Yield the block in pieces of at most ``rows`` rows."""
         for part in row_blocks(int(self.X.shape[0]), 1, rows):
             yield Block(*(None if values is None else values[part] for values in self))
 
 
 @dataclass(frozen=True)
 class Targets:
-    """From targets as they are given to the numbers of the objective.
+    """Convert the given targets to the numbers of the objective.
 
     Parameters
     ----------
     classes : ndarray (2,) or None
         The labels that become −1 and 1; None: targets are numbers.
     units : Units
-        In which they are measured.
+        Units of the targets.
     """
 
     classes: HostArray | None = None
     units: Units = field(default_factory=Units)
 
     def __call__(self, y: Any) -> HostArray:
-        """Targets (k, 1), or (k, m) where every node has its own."""
+        """Return targets (k, 1), or (k, m) if every node has its own."""
         values = to_host(y)
         if self.classes is not None:
             known = (values == self.classes[0]) | (values == self.classes[1])
@@ -106,25 +106,25 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class PartMaker:
-    """Makes of a block of rows its part of the objective.
+    """Create the part of the objective for a block of rows.
 
     Parameters
     ----------
     columns : callable
-        X (k, d) → the columns of features (k, p).
+        Maps X (k, d) to the columns of features (k, p).
     constant : bool
-        Whether a column of ones stands before them.
+        Whether a column of ones precedes them.
     objective : Objective
         Without rows and targets, on the host.
     targets : Targets or None
     n : int
-        Rows of all blocks.
+        The number of rows of all blocks.
     mass : float
         The sum of the weights of all rows.
     given : int
-        Numbers of a row as it is read: features of the data, targets and weight.
+        The number of values per row as it is read: features of the data, targets and weight.
     width : int
-        p, with the column of ones.
+        p, including the column of ones.
     device : str or None
     """
 
@@ -139,16 +139,16 @@ class PartMaker:
     device: str | None
 
     def bytes_kept(self, kept: Kept) -> int:
-        """Bytes of all rows that stay between passes."""
+        """The number of bytes of all rows kept between passes."""
         columns = {Kept.FEATURES: self.width, Kept.INPUTS: self.given, Kept.NOTHING: 0}
         return 8 * self.n * columns[kept]
 
     def kept(self, budget: float) -> Kept:
-        """The most that may be kept with these bytes."""
+        """The largest choice that fits into ``budget`` bytes."""
         return next(kept for kept in Kept if self.bytes_kept(kept) <= budget)
 
     def placed(self, block: Block) -> Block:
-        """A block where it is computed with: features of the data in double precision, targets as numbers, weights.
+        """Move a block to its device: features of the data in double precision, targets as numbers, weights.
 
         Rows of weight 0 are dropped.
         """
@@ -160,7 +160,7 @@ class PartMaker:
         return Block(X, y, as_like(weight / self.mass, X))
 
     def __call__(self, block: Block) -> Objective:
-        """The part of a placed block."""
+        """Create the part of a placed block."""
         columns = self.columns(block.X)
         xp = namespace(columns)
         rows = xp.concat([xp.ones_like(columns[:, :1]), columns], axis=1) if self.constant else columns
@@ -191,27 +191,27 @@ class LocalParts(Parts):
     Parameters
     ----------
     blocks : iterable of Block
-        Read once if anything is kept, else in every pass.
+        Read once if anything is kept, otherwise in every pass.
     make : PartMaker
     kept : Kept
-        What stays between passes.
+        What is kept between passes.
     """
 
     def __init__(self, blocks: Iterable[Block], make: PartMaker, kept: Kept) -> None:
         self.blocks, self.make, self.n, self.kept = blocks, make, make.n, kept
-        # while features are made on a device, a piece takes about eight arrays of their size: an eighth of the memory
+        # computing features on a device takes about eight arrays of the size of a piece: use an eighth of the memory
         most = IN_MEMORY if make.device is None else free_memory(make.device) // (8 * 8 * 8)
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
         self._pieces: list[Piece] | None = None
         self.description, self.passes = kept.value, 0
 
     def fill(self) -> None:
-        """Make what is kept at once instead of in the first pass."""
+        """Create everything that is kept now instead of in the first pass."""
         for _ in self._read():
             pass
 
     def __sizeof__(self) -> int:
-        # Dask asks how large things are that it holds, and might move
+        # Dask uses the size of objects to decide whether to move them
         return self.make.bytes_kept(self.kept)
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
@@ -222,7 +222,7 @@ class LocalParts(Parts):
             except Exception as error:
                 if not is_out_of_memory(error) or self.rows <= MIN_PIECE_ROWS:
                     raise
-                # smaller pieces, and less is kept
+                # smaller pieces, and fewer bytes are kept
                 self.rows, self._pieces = self.rows // 2, None
                 self.kept = Kept.INPUTS if self.kept is Kept.FEATURES else Kept.NOTHING
                 self.description = self.kept.value
@@ -235,7 +235,7 @@ class LocalParts(Parts):
             parts = (piece if isinstance(piece, Objective) else self.make(piece) for piece in pieces)
             return added(*(visit(part, *arguments) for part in parts))
 
-        found: list[Sums] = []  # the sums so far, once there are any
+        found: list[Sums] = []  # the sums so far; empty at the beginning
         for pieces in self._read() if self._pieces is None else [self._pieces]:
             count = min(16, len(pieces))  # fixed, so that sums do not depend on the number of threads
             groups = [pieces[g * len(pieces) // count : (g + 1) * len(pieces) // count] for g in range(count)]
@@ -246,7 +246,7 @@ class LocalParts(Parts):
         return shared_out(visit, items) if self.make.device is None else [visit(item) for item in items]
 
     def _read(self) -> Iterator[list[Piece]]:
-        """The blocks in pieces; those that are to be kept are kept when all have been read."""
+        """Yield the blocks in pieces; store those to be kept after all have been read."""
         kept: list[Piece] = []
         n = 0
         for block in self.blocks:
@@ -270,7 +270,7 @@ class LocalParts(Parts):
 
 
 def budget_of(device: str | None, memory: int | None, free: Callable[[str | None], float] = free_memory) -> float:
-    """Bytes that may be kept between passes: what was asked for, or a fraction of what is free."""
+    """The number of bytes that may be kept between passes: ``memory``, or a fraction of the free memory."""
     if memory is not None:
         return float(memory)
     return (KEPT_FRACTION if device is None else KEPT_ON_DEVICE) * free(device)

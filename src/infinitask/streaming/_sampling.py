@@ -1,4 +1,4 @@
-"""What is sampled from blocks of rows in one pass, and what is checked there."""
+"""Checking and sampling blocks of rows in one pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISSING = "has missing values; impute or drop such rows before they are read."
 
 
 class Survey(NamedTuple):
-    """What one pass over all rows tells."""
+    """The result of one pass over all rows."""
 
     n: int
     """The number of rows of positive weight."""
@@ -30,15 +30,15 @@ class Survey(NamedTuple):
     mean: float
     """The weighted mean of all targets; 0 for labels."""
     X: HostArray
-    """Features of a sample, (k, d)."""
+    """The features of a sample, (k, d)."""
     y: HostArray | None
-    """Its targets: labels as they were given, all others as numbers."""
+    """Its targets: labels as given, all others as numbers."""
     weight: HostArray
-    """(k,): how much weight of all rows each of them stands for."""
+    """(k,): the weight that each of its rows represents."""
 
 
 class Names(NamedTuple):
-    """What errors call the columns of a block."""
+    """The names of the columns of a block in error messages."""
 
     inputs: tuple[str, ...] | None = None
     y: str = "y"
@@ -49,9 +49,9 @@ UNNAMED = Names()
 
 
 def checked(block: Any, place: str = "A block") -> Block:
-    """A block as arrays, or an error that says what is wrong with it.
+    """Return a block as arrays, or raise an error that describes the problem.
 
-    ``place``: what errors call it; they begin with it.
+    ``place`` is the name of the block in error messages, at their beginning.
     """
     if not isinstance(block, tuple) or not 1 <= len(block) <= 3:
         raise TypeError(f"{place} is {kind_of(block)}; a block is a tuple (X,), (X, y) or (X, y, weight) of arrays.")
@@ -60,7 +60,7 @@ def checked(block: Any, place: str = "A block") -> Block:
         X = X.toarray()
     X = X if hasattr(X, "ndim") and hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        with suppress(TypeError, ValueError):  # text is told later
+        with suppress(TypeError, ValueError):  # text is reported later
             X = X.astype(np.float64)
     if X.ndim != 2:
         raise ValueError(f"{place} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
@@ -78,27 +78,27 @@ def checked(block: Any, place: str = "A block") -> Block:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is: "an int", "a list"."""
+    """The type of a value with its article: "an int", "a list"."""
     name = type(value).__name__
     return f"{'an' if name.lower().startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {name}"
 
 
 def _missing(values: HostArray) -> bool:
-    """Whether one of some values is missing: None, NaN, or what pandas writes for them."""
+    """Whether any of the values is missing: None, NaN, or a missing value of pandas."""
     if values.dtype.kind != "O":
         return values.dtype.kind in "fMm" and bool(np.any(values != values))
     return any(v is None or type(v).__name__ == "NAType" or bool(np.any(v != v)) for v in values.flat)
 
 
 def _shown(value: Any) -> str:
-    """A value as Python writes it, not NumPy."""
+    """Format a value as Python does, not NumPy."""
     if isinstance(value, TIMES):
         return str(value)
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _is_real(value: Any, text: bool) -> bool:
-    """Whether a value is a real number; ``text``: or the text of one."""
+    """Whether a value is a real number; ``text``: or a string that contains one."""
     if isinstance(value, (*TIMES, complex)) or (isinstance(value, (str, bytes)) and not text):
         return False
     try:
@@ -109,7 +109,7 @@ def _is_real(value: Any, text: bool) -> bool:
 
 
 def _floats(name: str, values: HostArray, hint: str, *, text: bool) -> HostArray:
-    """Values in double precision; an error where one is no number, which ends with the hint."""
+    """Return values in double precision; raise an error that ends with the hint if one is not a number."""
     if values.dtype.kind not in "fiub":
         if _missing(values):
             raise ValueError(f"{name} {MISSING}")
@@ -121,7 +121,7 @@ def _floats(name: str, values: HostArray, hint: str, *, text: bool) -> HostArray
 
 
 def _check_finite(name: str, values: Any) -> None:
-    """An error where values are no numbers, not finite, or too large."""
+    """Raise an error if values are not numbers, not finite, or too large."""
     if 0 in values.shape:
         return
     if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
@@ -140,9 +140,9 @@ def _check_finite(name: str, values: Any) -> None:
 
 
 def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
-    """An error that names the column where features are no numbers, not finite, or too large."""
+    """Raise an error that names the column if features are not numbers, not finite, or too large."""
     try:
-        _check_finite("X", X)  # one look at all of them, where they live
+        _check_finite("X", X)  # one check of all of them, on their device
     except ValueError:
         for column in range(int(X.shape[1])):
             known = f"Column {column} of X" if names is None else f"The column {names[column]!r}"
@@ -150,14 +150,14 @@ def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
 
 
 def _targets(y: HostArray, name: str) -> HostArray:
-    """Targets in double precision; an error where one is no number, not finite, or too large."""
+    """Return targets in double precision; raise an error if one is not a number, not finite, or too large."""
     found = _floats(name, y, "encode targets as numbers, or use a classifier for labels.", text=True)
     _check_finite(name, found)
     return found
 
 
 def _labels(labels: HostArray, name: str) -> dict[Any, int]:
-    """The number of rows of each label; an error where a label is missing, or labels cannot be compared."""
+    """Return the number of rows per label; raise an error if a label is missing, or labels cannot be compared."""
     if labels.ndim != 1:
         raise ValueError(f"{name} of shape {labels.shape} was given; give one label for each row.")
     if labels.dtype.kind == "f":
@@ -175,7 +175,7 @@ def _labels(labels: HostArray, name: str) -> dict[Any, int]:
 
 
 def _weights(weight: Any, name: str) -> HostArray:
-    """Weights in double precision; an error where one is no number, negative or not finite."""
+    """Return weights in double precision; raise an error if one is not a number, negative or not finite."""
     found = _floats(name, to_host(weight), "weights are numbers of at least 0.", text=False)
     if not np.all(np.isfinite(found)) or np.any(found < 0.0):
         raise ValueError(f"{name} holds numbers that are negative or not finite; weights are at least 0.")
@@ -192,7 +192,7 @@ def _check_mass(mass: float) -> None:
 
 @contextmanager
 def _told_of(place: str) -> Iterator[None]:
-    """Errors begin with the place."""
+    """Make errors begin with the place."""
     try:
         yield
     except ValueError as error:
@@ -200,14 +200,14 @@ def _told_of(place: str) -> Iterator[None]:
 
 
 class Draw(NamedTuple):
-    """Rows that were sampled with equal chances from some blocks, and what these blocks hold.
+    """Rows sampled with equal probabilities from some blocks, with statistics of these blocks.
 
-    Every row gets a random key, and those with the smallest keys are kept: in all at most ``size``, of labels at most
-    half of it for each. So the sample does not depend on how rows are cut into blocks.
+    Every row gets a random key, and the rows with the smallest keys are kept: at most ``size`` in total, or half of it
+    for each label. Hence the sample does not depend on the division into blocks.
     """
 
     place: str
-    """The block, or the first of several, as errors call it."""
+    """The name of the block, or of the first of several, in error messages."""
     size: int
     given: tuple[bool, bool]
     """Whether there are targets and weights."""
@@ -216,14 +216,14 @@ class Draw(NamedTuple):
     mean: float
     """The weighted mean of their targets; 0 for labels."""
     counts: dict[Any, int]
-    """The number of all rows of each label; of all under None where targets are no labels."""
+    """The number of all rows of each label; under None that of all rows if targets are not labels."""
     keys: HostArray
     X: HostArray
     y: HostArray | None
     weight: HostArray
 
     def smallest(self) -> Draw:
-        """Keep the rows whose keys are smallest, in their order."""
+        """Keep the rows with the smallest keys, in their original order."""
         if len(self.counts) > 2:
             found = ", ".join(str(value) for value in self.counts)
             raise ValueError(
@@ -242,7 +242,7 @@ class Draw(NamedTuple):
 def drawn(
     block: Block, place: str, rng: Any, size: int, *, labels: bool, targets: bool = True, names: Names = UNNAMED
 ) -> Draw:
-    """Check a block, which errors call ``place``, and sample its rows; of those on a device only the sample is moved.
+    """Check a block and sample its rows; ``place`` is its name in errors. From a device only the sample is moved.
 
     Parameters
     ----------
@@ -250,11 +250,11 @@ def drawn(
     place : str
     rng : int, sequence of int or generator
     size : int
-        The most rows that are kept.
+        The maximum number of rows to keep.
     labels : bool
         Whether targets are labels.
     targets : bool
-        Whether targets are looked at; else they may be anything.
+        Whether targets are used; otherwise they may have any content.
     names : Names
     """
     with _told_of(place):
@@ -279,7 +279,7 @@ def drawn(
 
 
 def joined(one: Draw | None, other: Draw) -> Draw:
-    """The rows sampled from some blocks, None if there were none yet, and from those that follow."""
+    """Join the sample of some blocks, None if there are none yet, with that of the following ones."""
     if one is None:
         return other
     with _told_of(other.place):
@@ -304,7 +304,7 @@ def joined(one: Draw | None, other: Draw) -> Draw:
 
 
 def survey_of(draw: Draw | None) -> Survey:
-    """What was seen, with a sample of the rows in their order."""
+    """Return the survey, with a sample of the rows in their original order."""
     n = 0 if draw is None else sum(draw.counts.values())
     if draw is None or n == 0:
         raise ValueError("No rows of positive weight were given; a fit needs at least one.")
