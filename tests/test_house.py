@@ -14,7 +14,7 @@ from infinitask.datasets import make_sine
 from infinitask.fitting import Recipe
 from infinitask.losses import _classes, _rows
 from tests.support.package import SOURCE, modules, source_files
-from tools.count_lines import public_names
+from tools.count_lines import constants, public_names
 from tools.walks import walk
 
 CONCRETE_LOSSES = {
@@ -29,6 +29,7 @@ MAX_FIELDS_OF_A_RECIPE = 20
 MAX_TOP_LEVEL_MODULES = 6
 MAX_CHAIN = 3
 MAX_PUBLIC_NAMES = 150
+MAX_CONSTANTS = 350
 MAX_LINES = 460
 
 
@@ -94,6 +95,15 @@ def test_no_solver_imports_losses_or_kernels() -> None:
     assert not found, f"an objective says what it offers to the solvers, and these ask elsewhere: {found}"
 
 
+def test_no_solver_reads_a_loss() -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix(): lines
+        for path in source_files("solvers")
+        if (lines := [n.lineno for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute) and n.attr == "loss"])
+    }
+    assert not found, f"an integral says what its loss offers, and these ask the loss itself: {found}"
+
+
 def test_a_recipe_has_few_fields() -> None:
     names = [field.name for field in fields(Recipe)]
     assert len(names) <= MAX_FIELDS_OF_A_RECIPE, names
@@ -128,6 +138,11 @@ def test_modules_on_the_way_of_a_fit_call_each_other_one_way_only() -> None:
     found = walk(lambda: model.fit(X, y))
     assert {"estimators", "fitting", "solvers", "objective"} <= {name.partition(".")[0] for name in found.modules}
     assert not found.both_ways, f"above the objective, who calls is not called back: {found.both_ways}"
+
+
+def test_few_constants_are_named() -> None:
+    names = [name for path in source_files() for name in constants(path)]
+    assert len(names) <= MAX_CONSTANTS, "remove one that moves no benchmark: benchmarks/constants.py tries that"
 
 
 def test_few_names_are_public() -> None:

@@ -321,7 +321,7 @@ def origin_rows(objective: Objective, constant: float | None = None) -> list[Dua
         for term in objective.integrals:
             zero = 0.0 * objective.sample_weight[block][:, None] * term.weights
             at_rest = term.loss.rests_at_zero
-            found.append((zero, zero if at_rest else term.dual(block, zero)))
+            found.append((zero, zero if at_rest else term.dual(term.targets_of(block), zero)))
         return found
 
     if objective.free:

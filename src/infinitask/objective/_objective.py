@@ -318,7 +318,7 @@ class Objective:
         else:
             other = None if room is None else room[1][: H.size].reshape(H.shape)
             point = term.sums(block, H, kappa, centre, self._known_rows.get((t, block.start)), other)
-        return point, term.dual(block, point.dual) if balances else None
+        return point, term.dual(term.targets_of(block), point.dual) if balances else None
 
     @cached_property
     def _known_rows(self) -> dict[tuple[int, int], Row | None]:
@@ -350,7 +350,7 @@ class Objective:
             for block in self.blocks():
                 omega = self.weight_of(term)[block]
                 zero = 0.0 * omega[:, None] * term.weights
-                data += float(omega @ term.dual(block, zero) @ term.weights)
+                data += float(omega @ term.dual(term.targets_of(block), zero) @ term.weights)
         return data
 
     def start(self) -> HostArray:

@@ -127,9 +127,22 @@ class Integral:
         seen = self.pointwise(block, H, kappa, centre)
         return Sums.of(seen, self.weights, *self._smoothed(block, kappa, centre)), seen.lower + seen.dual * H
 
-    def dual(self, block: slice, u: Array) -> Array:
-        """−ℓ*(−u) at every pair of a block."""
-        return self.loss.dual(self.theta, self.targets_of(block), u)
+    def value(self, y: Array | None, h: Array) -> Array:
+        """ℓ at the targets y of some rows, (k, m)."""
+        return self.loss.value(self.theta, y, h)
+
+    def dual(self, y: Array | None, u: Array) -> Array:
+        """−ℓ*(−u) at the targets y of some rows, (k, m)."""
+        return self.loss.dual(self.theta, y, u)
+
+    def slopes(self, y: Array | None, h: Array, kappa: Array) -> Array:
+        """u = −∂ℓ^κ/∂h at the targets y of some rows, with a κ for each pair, (k, m)."""
+        return self.loss.pointwise(self.theta, y, h, kappa, None).dual
+
+    def residual(self, y: Array | None, h: Array) -> Array:
+        """What an interval of slopes is a function of: h − y, or h without targets."""
+        assert isinstance(self.loss, BoxLoss)
+        return self.loss.residual(y, h)
 
     # ----------------------------------------------------------------------------------------------- properties
     @property
@@ -172,6 +185,20 @@ class Integral:
         gram = to_host(self.cols.T @ (self.weights[:, None] * self.cols))
         own = np.max(np.abs(gram - np.eye(s))) < 1e-8
         return bool(own and np.allclose(np.ravel(row.high) * theta, 1.0))
+
+    @property
+    def tied(self) -> int:
+        """Number of neighbouring nodes whose values of h sum to 0; 1: none."""
+        return self.loss.zero_sum
+
+    @cached_property
+    def target_size(self) -> float:
+        """The typical |y|; 1 without targets."""
+        if self.targets is None:
+            return 1.0
+        size, weight = np.abs(to_host(self.loss.values_of(self.targets))), self.loss.shares_of(self.targets)
+        size = size if weight is None else size[to_host(weight) > 0.0]
+        return float(np.median(size)) or float(np.mean(size)) or 1.0
 
     def mean_target(self, omega: Array) -> float:
         """The mean of the targets of all rows and nodes."""

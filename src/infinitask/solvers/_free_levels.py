@@ -214,7 +214,7 @@ class _Run:
     def bounds(self) -> tuple[HostArray, float, float]:
         """Return the unknowns, P at them, and a lower bound of min P."""
         self.u, term = self._balanced(), self.term
-        dual = float(self.omega @ term.loss.dual(term.theta, self.targets, self.u.T) @ self.weights)
+        dual = float(self.omega @ term.dual(self.targets, self.u.T) @ self.weights)
         dual_coef, rest = self._rest()
         dual -= 0.5 * self.ridge * float(np.sum(dual_coef**2))
         self.rest += DAMPING * (rest - self.rest)
@@ -223,7 +223,7 @@ class _Run:
         self._aim_at(self.all[:, self.kept] - self.cols @ self.inner)
         level = self._best_level(self.all)
         field = self.all + level[:, None]
-        primal = float(self.omega @ term.loss.value(term.theta, self.targets, field.T) @ self.weights)
+        primal = float(self.omega @ term.value(self.targets, field.T) @ self.weights)
         primal += 0.5 * self.ridge * float(np.sum(C**2))
         c = np.linalg.solve(np.asarray(term.bias_cols), level)
         return np.concatenate([C.T.ravel(), c]), primal, dual

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -302,18 +301,8 @@ class Splitting:
         xp, shape = namespace(self.rows), (int(self.rows.shape[0]), count, int(self.columns.cols.shape[0]))
         H, unknown = as_like(np.zeros(shape), self.rows), np.full(count, np.inf)
         nothing = as_like(np.zeros((self.e.size, count, self.columns.f.size)), self.rows)
-        sigma = (1.0 if len(self.terms) == 1 else SHORT_START) / self._spread
+        sigma = (1.0 if len(self.terms) == 1 else SHORT_START) / self.terms[0].target_size
         return State(H, xp.zeros_like(H), np.full(count, sigma), nothing, unknown, -unknown, 0)
-
-    @cached_property
-    def _spread(self) -> float:
-        """The typical size of a target."""
-        term = self.terms[0]
-        if term.targets is None:
-            return 1.0
-        away, share = np.abs(to_host(term.loss.values_of(term.targets))), term.loss.shares_of(term.targets)
-        away = away if share is None else away[to_host(share) > 0.0]
-        return float(np.median(away)) or float(np.mean(away)) or 1.0
 
 
 def _in_single(rows: HostArray, V: HostArray) -> HostArray:

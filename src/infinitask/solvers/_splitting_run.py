@@ -134,13 +134,12 @@ class Run:
     @staticmethod
     def _of_term(term: Integral, block: slice, v: Array, kappa: Array) -> Array:
         xp, (n, count, m) = namespace(v), v.shape
-        y, loss = term.targets_of(block), term.loss
-        row = term.row_of(block)
+        y, row = term.targets_of(block), term.row_of(block)
         if row is not None and row.plain:
-            return _clipped(loss.residual(None if y is None else y[:, None, :], v), row, kappa)
+            return _clipped(term.residual(None if y is None else y[:, None, :], v), row, kappa)
         flat, targets = xp.reshape(v, (n * count, m)), _repeated(y, count)
         each = xp.reshape(xp.broadcast_to(kappa, (n, count, m)), (n * count, m))
-        return xp.reshape(each * loss.pointwise(term.theta, targets, flat, each, None).dual, (n, count, m))
+        return xp.reshape(each * term.slopes(targets, flat, each), (n, count, m))
 
     def _squares(self, block: slice, *values: Array) -> HostArray:
         """Sums over the rows of ω times the squares of arrays (rows, B, m), (count, B, m)."""
@@ -211,7 +210,7 @@ class Run:
         total = 0.0
         for term, part in self.parts:
             flat, y = xp.reshape(at[:, :, part], (n * count, -1)), _repeated(term.targets_of(block), count)
-            total = total + xp.reshape(getattr(term.loss, what)(term.theta, y, flat) @ term.weights, (n, count))
+            total = total + xp.reshape(getattr(term, what)(y, flat) @ term.weights, (n, count))
         total = total if self.counts is None else total * self.counts[block][:, :, 0]
         return np.asarray(to_host(self.basis.omega[block] @ total))
 
@@ -223,7 +222,7 @@ class Run:
         """
         xp = namespace(u)
         total = xp.tensordot(self.basis.omega, u, axes=((0,), (0,)))
-        tied, tiny = self.parts[0][0].loss.zero_sum, 1e-30  # 1e-30 also exists in single precision
+        tied, tiny = self.parts[0][0].tied, 1e-30  # 1e-30 also exists in single precision
         if tied > 1:  # levels of ``tied`` neighbouring nodes sum to 0: their sums over the rows must be equal
             groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
             factors = xp.reshape((xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny), total.shape)
