@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import number
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
-from infinitask.kernels import Gaussian, MaternTask, TaskKernel
+from infinitask.kernels import TaskKernel
 from infinitask.losses._rows import NonCrossing as NonCrossing
 from infinitask.measures import Quadrature
 
@@ -137,7 +137,7 @@ class IntegratedRidge(Penalty):
         """A basis orthonormal in L²(ρμ): of all functions on the nodes if rounding allows, else of ψ's span."""
         nodes, weights = quadrature.nodes, quadrature.weights
         rho = self.rho(nodes)
-        if isinstance(kernel, (Gaussian, MaternTask)) and np.all(weights > 0.0):
+        if kernel.strictly_positive and np.all(weights > 0.0):
             free = node_basis(kernel, nodes, weights, rho)
             error = np.max(np.abs(free.map(nodes) - free.values[0])) / np.max(free.values[0])
             span = None if error <= NODE_ERROR else integrated_basis(psi, weights, rho)

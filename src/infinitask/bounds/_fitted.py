@@ -246,7 +246,7 @@ def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
     recipe = model.recipe_
     crossing = 0.0
     if recipe.task.order.weight > 0.0:
-        kappa = getattr(recipe.task.loss, "kappa", 0.0)
+        kappa = recipe.task.loss.rounding
         penalty = recipe.task.order.penalty(kappa)
         named = recipe.task.order.inputs
         slopes = _values(model, X if named is None else model._inputs(named), order=1)

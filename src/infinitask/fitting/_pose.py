@@ -24,7 +24,7 @@ from infinitask.features import (
 from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
-from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
+from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.losses._base import Finding
 from infinitask.losses._observed import Observed
@@ -118,6 +118,7 @@ def pose(
         phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
     rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
     integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data)
+    phi = phi if integrals[0].one_class else replace(phi, gram=None)  # which no other solver asks for
     objective = Objective(
         rows,
         as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
@@ -181,8 +182,7 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
-    phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
-    return phi if recipe.task.needs_gram else replace(phi, gram=None)
+    return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
@@ -237,9 +237,9 @@ def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
     cost nothing: the bias is a number at every node, and linear between them, which is not what the kernel would have
     between them, but never overshoots. A kernel of few functions, such as a constant, keeps to these.
     """
-    few = task_features(kernel, nodes, (0,), TASK_TOLERANCE)
-    rich = isinstance(kernel, (Gaussian, MaternTask, PiecewiseLinear)) and nodes.shape[1] == 1
-    return node_values(nodes) if rich else few
+    if kernel.strictly_positive and nodes.shape[1] == 1:
+        return node_values(nodes)
+    return task_features(kernel, nodes, (0,), TASK_TOLERANCE)
 
 
 def _integrals(
@@ -279,8 +279,7 @@ def _integrals(
     risk = integral(loss, 0, targets)
     if recipe.task.order.weight == 0.0:
         return (risk,), finding
-    kappa = float(getattr(recipe.task.loss, "kappa", 0.0))
-    falling = recipe.task.order.penalty(kappa)
+    falling = recipe.task.order.penalty(float(recipe.task.loss.rounding))
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return (risk, integral(falling, 1, None, omega)), finding
 

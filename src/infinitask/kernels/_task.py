@@ -38,6 +38,9 @@ class TaskKernel(Kernel):
         The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists; h(x)(·) then has i derivatives.
     diagonal : bool
         Whether k(s, t) = 0 for all s ≠ t: the tasks share nothing.
+    strictly_positive : bool
+        Whether Gram matrices of distinct tasks are nonsingular: any values at the nodes are possible, and a free bias
+        is found quickly. False is safe, and slower.
 
     Notes
     -----
@@ -52,6 +55,7 @@ class TaskKernel(Kernel):
     _named: ClassVar[Named] = {}
     max_order: ClassVar[int] = 1
     diagonal: ClassVar[bool] = False
+    strictly_positive: ClassVar[bool] = False
 
     def resolve(self, nodes: Array) -> Self:
         """A copy whose data dependent parameters are numbers."""
@@ -104,6 +108,8 @@ class _StationaryTask:
 
     By the chain rule ∂₁k = a f′(v), ∂₂k = −a f′(v) and ∂₁∂₂k = −a² f″(v).
     """
+
+    strictly_positive: ClassVar[bool] = True
 
     gamma: float | str | tuple[float, ...] | None
 
@@ -350,6 +356,7 @@ class PiecewiseLinear(TaskKernel):
 
     names: ClassVar[Names] = {"piecewise-linear": {}}
     max_order: ClassVar[int] = 0
+    strictly_positive: ClassVar[bool] = True
 
     def __init__(self, offset: float = 1.0) -> None:
         self.offset = offset

@@ -108,6 +108,9 @@ class Loss(BaseEstimator, ABC):
     rests_at_zero: bool = True
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
+    rounding: float = 0.0
+    """κ, if the model itself rounds kinks over that length; the penalty on crossing may be rounded likewise."""
+
     zero_sum: int = 1
     """How many neighbouring nodes have values of h that sum to 0, as those of all classes at one cost do; 1: none."""
 

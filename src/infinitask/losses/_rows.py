@@ -115,6 +115,11 @@ class MQuantile(_Levels, BoxLoss):
     def _kappa(self) -> float:
         return number("MQuantile: kappa", self.kappa, low=0.0, hint="Use the Pinball loss for kappa = 0.")
 
+    @property
+    def rounding(self) -> float:  # type: ignore[override]
+        """κ."""
+        return self.kappa
+
     def in_units(self, spread: float) -> MQuantile:
         """The rounded part in the same units."""
         return MQuantile(self._kappa() / spread)
