@@ -346,9 +346,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 f"{name} holds {tasks.shape[0]} tasks for {X.shape[0]} rows of X; with per_sample=True give one "
                 "task for each input."
             )
-        predict, learnt = self.recipe_.task.answer, self._learnt()
+        task, learnt = self.recipe_.task, self._learnt()
         blocks = [
-            predict(learnt, block, tasks[rows] if per_sample else tasks, paired=per_sample)
+            task.answer_each(learnt, block, tasks[rows]) if per_sample else task.answer(learnt, block, tasks)
             for rows, block in self._dense_blocks(X)
         ]
         values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)

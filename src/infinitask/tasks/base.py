@@ -175,8 +175,6 @@ class Task:
     """The numbers by which bandwidth, λ and nodes follow the data."""
     bias_slope: ClassVar[float] = 0.0
     """v of a term ∫ v b dμ that is linear in the bias."""
-    needs_gram: ClassVar[bool] = False
-    """Whether solvers need the Gram matrix of the rows."""
     calibrated_as: ClassVar[str] = "shift_"
     """The fitted attribute under which an estimator keeps the calibration."""
 
@@ -251,15 +249,19 @@ class Task:
         for rows, values in self.at_levels(learnt, X, levels):
             yield rows, Rearrangement.of(levels, values)
 
-    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
-        """The prediction for rows (n, d) and tasks (q, dim): (n, q); ``paired``: (n,), each row with its own task."""
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
+        """The prediction for rows (n, d) and tasks (q, dim), (n, q)."""
         if not self.order.rearranged:
-            return learnt.field.paired(X, theta) if paired else learnt.field(X, theta)
-        at = theta[:, 0]
-        values = np.empty(X.shape[0] if paired else (X.shape[0], at.size))
+            return learnt.field(X, theta)
+        values = np.empty((X.shape[0], theta.shape[0]))
         for rows, curves in self.curves(learnt, X):
-            values[rows] = curves.paired(at[rows]) if paired else curves(at)
+            values[rows] = curves(theta[:, 0])
         return values
+
+    def answer_each(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
+        """The prediction for rows (n, d), each with its own task (n, dim), (n,)."""
+        each = [self.answer(learnt, X[i : i + 1, :], theta[i : i + 1]) for i in range(X.shape[0])]
+        return np.ravel(each)
 
 
 # --------------------------------------------------------------------- warnings that regressions share

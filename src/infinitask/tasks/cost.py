@@ -81,6 +81,10 @@ class CostTask(Task):
         for rows, values in super().at_levels(learnt, X, levels):
             yield rows, values + shift
 
-    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
         """See :meth:`Task.answer`; shifted."""
-        return super().answer(learnt, X, theta, paired=paired) + learnt.shift(theta[:, 0])
+        return super().answer(learnt, X, theta) + learnt.shift(theta[:, 0])
+
+    def answer_each(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
+        """See :meth:`Task.answer_each`; all rows at once."""
+        return learnt.field.paired(X, theta) + learnt.shift(theta[:, 0])

@@ -66,7 +66,6 @@ class LevelSetTask(Task):
 
     The mean AUC of 12 anomaly problems is 0.88 with the median rule and 0.91 with four times its γ."""
     bias_slope: ClassVar[float] = 1.0
-    needs_gram: ClassVar[bool] = True
 
     @classmethod
     def over(cls, measure: Measure, **parts: object) -> Self:
@@ -156,7 +155,7 @@ class LevelSetTask(Task):
             else:
                 yield rows, Rearrangement.of(levels, values, increasing=False)
 
-    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
         """h − t: nonnegative inside; in descending order over θ if the sets are nested."""
         if not self.order.rearranged:
             return learnt.field(X, theta) - learnt.shift(theta[:, 0])

@@ -44,11 +44,11 @@ class QuantileTask(Task):
         for rows, curves in super().curves(learnt, X):
             yield rows, curves if levels is None else levels.curves(curves)
 
-    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
         """See :meth:`Task.answer`; calibrated."""
         levels: Levels | None = learnt.calibration
         if levels is None:
-            return super().answer(learnt, X, theta, paired=paired)
+            return super().answer(learnt, X, theta)
         if not (self.order.rearranged or learnt.field.knows_nodes_only):
             return levels.at(partial(learnt.field, X), theta[:, 0])
         blocks = [levels.at(curves, theta[:, 0]) for _, curves in super().curves(learnt, X)]
