@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from infinitask.calibration._class_probabilities import ShareScale, away_from_zero, cost_points, shares, with_classes
+from infinitask.calibration._class_probabilities import (
+    ShareScale,
+    away_from_zero,
+    cost_points,
+    winning_fractions,
+    with_classes,
+)
 from infinitask.calibration._log_odds import multinomial_scaling
 from tests.support.each import each
 
@@ -12,7 +18,7 @@ from tests.support.each import each
 @each("K", [2, 3, 6])
 def test_fractions_of_the_best_decisions_are_the_probabilities(K: int) -> None:
     points, p = cost_points(K), np.random.default_rng(0).dirichlet(np.ones(K), size=20)
-    found = shares(points[None, :, :] * p[:, None, :])
+    found = winning_fractions(points[None, :, :] * p[:, None, :])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert np.max(np.abs(found - p)) < 0.02
 

@@ -1,12 +1,12 @@
-"""Post-fit calibration: what held-out rows say about a fit.
+"""Post-fit calibration of a model on held-out rows.
 
-:class:`HeldOut` is the engine for held-out predictions, see :mod:`infinitask.calibration.held_out`. What it calibrates
-are results that models return: a shift of thresholds and decisions (``_thresholds``), probabilities of many classes
+:class:`HeldOut` is the engine for held-out predictions, see :mod:`infinitask.calibration.held_out`. It calibrates the
+results of models: the shift of thresholds and decisions (``_thresholds``), probabilities of many classes
 (``_class_probabilities``), a map of levels (``_levels``), conformal intervals (``_conformal``),
-and curves over θ in order (``_rearrangement``).
+and monotone curves over θ (``_rearrangement``).
 """
 
-# saved models name these classes here
+# saved models refer to these classes by this module
 from ._class_probabilities import ShareScale as ShareScale
 from ._conformal import ConformalCalibration as ConformalCalibration
 from ._conformal import CrossCalibration as CrossCalibration

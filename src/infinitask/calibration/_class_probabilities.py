@@ -1,12 +1,12 @@
-"""What many classes need beside a field: tasks for all of them, and probabilities from their decisions.
+"""Multiclass problems beyond a field: tasks for all classes, and probabilities from their decisions.
 
-The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest θ_k p_k.
-Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the shares are
-the probabilities (:func:`shares`).
+The decision at costs θ is the class with the largest f_k(x)(θ), ideally the one with the largest θ_k p_k. Over the
+costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the winning fractions
+are the probabilities (:func:`winning_fractions`).
 
-A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. ``ShareScale``
-corrects that as ``Shift`` does for two classes: held-out rows tell by which
-power and offsets the shares have to be changed, p_k^a exp(b_k).
+The ridge pulls decisions towards those that suit most rows, and a rare class may hardly ever win. ``ShareScale``
+corrects this, as ``Shift`` does for two classes: held-out rows determine a power and offsets that change the winning
+fractions to p_k^a exp(b_k).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from infinitask.calibration.held_out import HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
 
 POINTS = 512
-"""Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by at most a part in forty."""
+"""The number of costs whose decisions are counted. With 1024, log losses of eight data sets change by at most 1/40."""
 
 
 @lru_cache(maxsize=16)
 def cost_points(n_classes: int, n_points: int = POINTS) -> HostArray:
-    """Costs spread evenly over all of them, (n_points, K); always the same, equal costs first."""
+    """Costs spread evenly over all possible costs, (n_points, K); always the same, equal costs first."""
     points = Sobol()(ClassCosts(n_classes), n_points, np.random.default_rng(0)).nodes
     points[0] = 1.0 / n_classes
     points.flags.writeable = False
@@ -38,7 +38,7 @@ def cost_points(n_classes: int, n_points: int = POINTS) -> HostArray:
 
 
 def with_classes(costs: HostArray) -> HostArray:
-    """Costs (q, K) with each class, (q K, K + 1): the tasks of the core.
+    """Combine costs (q, K) with each class, (q K, K + 1): the tasks of the model.
 
     Examples
     --------
@@ -50,20 +50,20 @@ def with_classes(costs: HostArray) -> HostArray:
     return np.column_stack([np.repeat(costs, K, axis=0), np.tile(np.arange(K, dtype=np.float64), q)])
 
 
-def shares(values: HostArray) -> HostArray:
+def winning_fractions(values: HostArray) -> HostArray:
     """The fraction of all costs at which each class wins: values f (n, q, K) → (n, K).
 
     Examples
     --------
-    >>> shares(np.array([[[1.0, -1.0], [0.5, -0.5], [-2.0, 2.0], [0.1, -0.1]]]))
+    >>> winning_fractions(np.array([[[1.0, -1.0], [0.5, -0.5], [-2.0, 2.0], [0.1, -0.1]]]))
     array([[0.75, 0.25]])
     """
     winner, K = np.argmax(values, axis=2), values.shape[2]
     return np.stack([np.mean(winner == k, axis=1) for k in range(K)], axis=1)
 
 
-def shares_in_parts(values: Callable[[slice], HostArray], n: int, points: HostArray) -> HostArray:
-    """The shares (n, K) of rows whose fields at ``points`` (q, K) are computed some rows at a time.
+def winning_fractions_in_blocks(values: Callable[[slice], HostArray], n: int, points: HostArray) -> HostArray:
+    """The winning fractions (n, K) of rows whose fields at ``points`` (q, K) are computed in blocks of rows.
 
     Parameters
     ----------
@@ -75,20 +75,22 @@ def shares_in_parts(values: Callable[[slice], HostArray], n: int, points: HostAr
     Examples
     --------
     >>> f = np.array([[1.0, -1.0, 2.0, -2.0], [1.0, -1.0, -2.0, 2.0]])
-    >>> shares_in_parts(lambda rows: f[rows], 2, np.array([[0.5, 0.5], [0.1, 0.9]]))
+    >>> winning_fractions_in_blocks(lambda rows: f[rows], 2, np.array([[0.5, 0.5], [0.1, 0.9]]))
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
-    return np.concatenate([shares(values(rows).reshape(-1, *points.shape)) for rows in row_blocks(n, points.size)])
+    return np.concatenate(
+        [winning_fractions(values(rows).reshape(-1, *points.shape)) for rows in row_blocks(n, points.size)]
+    )
 
 
 def smallest_probability(n: float, n_classes: int) -> float:
-    """1/((n + K)(K − 1)), which is 1/(n + 2) for two classes: n rows tell nothing of rarer events."""
+    """1/((n + K)(K − 1)), which is 1/(n + 2) for two classes: n rows contain no information on rarer events."""
     return 1.0 / ((n + n_classes) * (n_classes - 1.0))
 
 
 def away_from_zero(p: HostArray, n: float) -> HostArray:
-    """Probabilities (n, K) with a little of each class, so that none is below about :func:`smallest_probability`."""
+    """Mix probabilities (n, K) with a uniform part, so that all are at least about :func:`smallest_probability`."""
     least = smallest_probability(n, p.shape[1])
     return np.asarray((p + least) / (1.0 + p.shape[1] * least))
 
@@ -96,7 +98,7 @@ def away_from_zero(p: HostArray, n: float) -> HostArray:
 @final
 @dataclass(frozen=True, eq=False)
 class ShareScale:
-    """Probabilities from shares: p ↦ p_k^a exp(b_k), normalised.
+    """Probabilities from winning fractions: p ↦ p_k^a exp(b_k), normalised.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ class ShareScale:
     offsets: HostArray
 
     def __call__(self, p: HostArray, n: float) -> HostArray:
-        """The probabilities that shares (k, K), all positive, stand for where n rows were fitted: (k, K)."""
+        """Convert winning fractions (k, K), all positive, to probabilities (k, K) for a fit of n rows."""
         logs = self.power * np.log(p) + self.offsets
         changed = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
         changed = np.maximum(changed, smallest_probability(n, p.shape[1]))
@@ -123,7 +125,7 @@ class ShareScale:
 
     @classmethod
     def of(cls, fits: HeldOutFits, label: HostArray, count: float, points: HostArray) -> ShareScale:
-        """The scale that suits held-out rows.
+        """Fit the scale to held-out rows.
 
         Parameters
         ----------
@@ -131,9 +133,9 @@ class ShareScale:
         label : ndarray (n,) of int
             The class of each row of the problem, 0, …, K − 1.
         count : float
-            How many rows were fitted.
+            The number of fitted rows.
         points : ndarray (q, K)
-            Costs whose decisions are counted.
+            The costs at which decisions are counted.
         """
         tasks = with_classes(points)
         bias = np.stack([field.bias(tasks) for field in fits.fields])
@@ -141,5 +143,5 @@ class ShareScale:
         def values(some: slice) -> HostArray:
             return np.asarray(fits.values(tasks, some) + bias[fits.fold[some]])
 
-        p = shares_in_parts(values, fits.rows.size, points)
+        p = winning_fractions_in_blocks(values, fits.rows.size, points)
         return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))

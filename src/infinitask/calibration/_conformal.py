@@ -1,7 +1,7 @@
-"""Intervals with a guaranteed coverage, whatever the model: conformal prediction from quantile functions.
+"""Intervals with a guaranteed coverage for any model: conformal prediction from quantile functions.
 
-Rows kept aside calibrate :class:`ConformalCalibration`; rows that several fits hold out, :class:`CrossCalibration` (CV+
-and the jackknife+).
+:class:`ConformalCalibration` uses a separate set of calibration rows, :class:`CrossCalibration` the held-out rows of
+several fits (CV+ and the jackknife+).
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from infinitask._base.validation import coverages
 from infinitask.calibration._rearrangement import Rearrangement
 
 OUTWARD_ROUNDING = 1e-12
-"""Levels and ends are rounded outwards by this part of their size: curves of the same x differ by about 1e-14 from one
-batch of rows to another."""
+"""Levels and endpoints are rounded outwards by this relative amount: curves of the same x differ by about 1e-14 between
+batches of rows."""
 
 FLAT_SPREAD = 1e-6
-"""A quantile function whose spread is below this part of the scale counts as a point."""
+"""A quantile function whose spread is below this fraction of the scale counts as a point."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConformalCalibration:
-    """Widens or narrows intervals so that they hold the fraction of new targets that they promise.
+    """Widen or narrow intervals until they have the nominal coverage of new targets.
 
     The interval is [Q_x(½ − q), Q_x(½ + q)] with q the ⌈(n + 1)·coverage⌉-th smallest of n calibration scores
 
         s(x, y) = inf {q : Q_x(½ − q) ≤ y ≤ Q_x(½ + q)}.
 
     If the calibration pairs and the new pair are exchangeable and the quantile functions were learnt from other data,
-    the interval holds the new y with probability at least ``coverage``, and exactly ⌈(n + 1)·coverage⌉/(n + 1) if no
-    scores are tied, whatever the quality of the quantile functions (Vovk, Gammerman and Shafer, 2005; for scores of
-    this kind Chernozhukov, Wüthrich and Zhu, 2021). The scores do not depend on the coverage: one calibration serves
-    all. The probability is one over new and calibration pairs together, not for each x.
+    the interval contains the new y with probability at least ``coverage``, and exactly ⌈(n + 1)·coverage⌉/(n + 1)
+    without ties among the scores, for quantile functions of any quality (Vovk, Gammerman and Shafer, 2005; for scores
+    of this kind Chernozhukov, Wüthrich and Zhu, 2021). The scores do not depend on the coverage: one calibration serves
+    all. The probability is over new and calibration pairs together, not for each x.
 
-    Beyond the ends of Θ a quantile function continues as a straight line with its own mean slope, or with the slope
-    ``scale`` where it is flat, so that every score is finite.
+    Beyond the ends of Θ a quantile function is extrapolated linearly with its own mean slope, or with the slope
+    ``scale`` if it is flat. Hence every score is finite.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ConformalCalibration:
 
     @classmethod
     def of(cls, curves: Rearrangement, y: HostArray, scale: float) -> ConformalCalibration:
-        """From the quantile functions of n calibration rows, and their targets (n,)."""
+        """Calibrate with the quantile functions of n calibration rows, and their targets (n,)."""
         return cls(np.sort(cls.score(curves, y, scale)), scale)
 
     @staticmethod
@@ -84,7 +84,7 @@ class ConformalCalibration:
         return f"{type(self).__name__}(n={n}, coverage up to {n / (n + 1):.4g})"
 
     def radius(self, coverage: Any) -> Any:
-        """q, in levels away from ½; infinite, with a warning, where the calibration pairs are too few.
+        """q, the distance of levels from ½; infinite, with a warning, if there are too few calibration pairs.
 
         Parameters
         ----------
@@ -104,8 +104,8 @@ class ConformalCalibration:
     def interval(self, curves: Rearrangement, radius: Any) -> HostArray:
         """[Q(½ − radius), Q(½ + radius)] of new rows, rounded outwards: (n, 2), or (n, k, 2) for k radii.
 
-        A y whose score is the radius lies on an end. If many are tied there, an end that rounding moved inwards would
-        leave all of them out, and the coverage would be too small.
+        A y whose score equals the radius is on an endpoint. With many ties at this score, an endpoint rounded inwards
+        would exclude all of them, and the coverage would be too small.
         """
         radii = np.atleast_1d(radius)
         known = np.where(np.isinf(radii), 0.0, radii) * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING
@@ -122,15 +122,15 @@ class ConformalCalibration:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossCalibration:
-    """Intervals that no row has to be kept aside for: each row is scored by a fit that has not seen it.
+    """Intervals without a separate calibration set: each row is scored by a fit that has not seen it.
 
     K fits hold out one fold each. Row i of fold k has the score s_i = inf {q : Q^k(½ − q) ≤ y_i ≤ Q^k(½ + q)}, with Q^k
     its quantile function by the fit without fold k, as in
-    ``ConformalCalibration``. With c = ⌊(1 − coverage)(n + 1)⌋ the interval of a new x runs
+    ``ConformalCalibration``. With c = ⌊(1 − coverage)(n + 1)⌋ the interval of a new x extends
     from the c-th smallest of the n lower ends Q^k(i)_x(½ − s_i) to the c-th largest of the n upper ends Q^k(i)_x(½ +
     s_i) (CV+; the jackknife+ if every fold is a single row: Barber, Candès, Ramdas and Tibshirani, 2021; for scores of
     any kind Gupta, Kuchibhotla and Ramdas, 2022). The coverage is close to ``coverage`` for fits that change little
-    from fold to fold, and proved to be at least :meth:`guaranteed`, about 2·coverage − 1, for any fit.
+    from fold to fold. For any fit it is at least :meth:`guaranteed`, about 2·coverage − 1.
 
     Parameters
     ----------
@@ -156,15 +156,15 @@ class CrossCalibration:
 
     @property
     def size(self) -> int:
-        """n, the rows of all folds."""
+        """n, the number of rows of all folds."""
         return sum(fold.scores.size for fold in self.folds)
 
     def guaranteed(self, coverage: Any) -> Any:
         """The proved coverage, on average over training rows and a new one, all exchangeable: a float, or (k,).
 
         1 − 2α − min{2(K − 1)/(n + K), (1 − K/n)/(K + 1)} with α = 1 − coverage, up to rounding of ranks. The first
-        term holds for any folds: twice a mean of p-values is one. The second needs folds of equal size, and is 0 if
-        every fold is a single row.
+        term holds for any folds: twice a mean of p-values is a p-value. The second requires folds of equal size, and is
+        0 if every fold is a single row.
 
         Parameters
         ----------
@@ -173,8 +173,8 @@ class CrossCalibration:
         asked, single = coverages(coverage)
         n, K = self.size, len(self.folds)
         rank = np.array([_outer_rank(float(each), n) for each in asked])
-        # y is missed if at most c − 1 of n intervals hold it: then the mean of the p-values of the folds, weighted by
-        # their sizes plus one, is at most (K + c − 1)/(n + K)
+        # y is not covered if at most c − 1 of n intervals contain it: then the mean of the p-values of the folds,
+        # weighted by their sizes plus one, is at most (K + c − 1)/(n + K)
         missed = 2.0 * (K + rank - 1.0) / (n + K)
         if len({fold.scores.size for fold in self.folds}) == 1:
             missed = np.minimum(missed, 2.0 * rank / (n + 1.0) + (1.0 - K / n) / (K + 1.0))
@@ -182,7 +182,7 @@ class CrossCalibration:
         return float(found[0]) if single else found
 
     def interval(self, curves: Sequence[Rearrangement], coverage: Any) -> HostArray:
-        """The intervals of new rows: (n_new, 2), or (n_new, k, 2) for k coverages.
+        """Return the intervals of new rows: (n_new, 2), or (n_new, k, 2) for k coverages.
 
         Parameters
         ----------
@@ -204,9 +204,9 @@ class CrossCalibration:
 
 
 def _outer_rank(coverage: float, n: int, *, rows: str = "") -> int:
-    """c = n + 1 − ⌈(n + 1)·coverage⌉: of n scores, the c-th largest is the radius.
+    """c = n + 1 − ⌈(n + 1)·coverage⌉: the radius is the c-th largest of n scores.
 
-    Where n are too few it is 0, and the interval is infinite, with a warning that asks for more ``rows``.
+    It is 0 if n is too small; the interval is then infinite, with a warning that asks for more ``rows``.
     """
     # 0.55 · 100 is slightly above 55 in floating point, and must not become the 56th
     rank = n + 1 - math.ceil((n + 1) * coverage * (1.0 - 1e-12))
@@ -222,14 +222,14 @@ def _outer_rank(coverage: float, n: int, *, rows: str = "") -> int:
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:
-    """dQ/dτ beyond the ends of Θ, (n,)."""
+    """The slope dQ/dτ beyond the ends of Θ, (n,)."""
     width = float(curves.levels[-1] - curves.levels[0])
     spread = (curves.values[:, -1] - curves.values[:, 0]) / (width or 1.0)
     return np.where(spread > FLAT_SPREAD * scale, spread, scale)
 
 
 def _outer(ends: HostArray, ranks: HostArray) -> HostArray:
-    """From the c-th smallest lower end to the c-th largest upper one, for each rank c: (n, N, 2) → (n, k, 2)."""
+    """The c-th smallest lower end and the c-th largest upper end, for each rank c: (n, N, 2) → (n, k, 2)."""
     found = np.tile([-math.inf, math.inf], (ends.shape[0], ranks.size, 1))
     at = ranks[ranks > 0] - 1
     if at.size:

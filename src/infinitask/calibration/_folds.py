@@ -1,4 +1,4 @@
-"""Folds: which rows a fit sees and which it holds out, and the fits of a problem without each fold."""
+"""Folds: the training and held-out rows of each fit, and the fits of a problem without each fold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Splits = list[tuple[HostArray, HostArray]]
 
 
 def splits_of(cv: Any, X: Any, y: Any = None, *, classifier: bool = False) -> Splits:
-    """The folds of what scikit-learn calls ``cv``, as positions of rows.
+    """Convert the ``cv`` argument of scikit-learn to folds, as positions of rows.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def splits_of(cv: Any, X: Any, y: Any = None, *, classifier: bool = False) -> Sp
     X : array-like (n, d)
     y : array-like (n,) or None
     classifier : bool
-        Whether the folds of a number are stratified by y.
+        Whether folds are stratified by y if ``cv`` is a number.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def splits_of(cv: Any, X: Any, y: Any = None, *, classifier: bool = False) -> Sp
 
 
 def _positions(part: Any) -> HostArray:
-    """Rows that were given as positions or as a mask."""
+    """Convert rows given as positions or as a mask to positions."""
     part = np.asarray(part)
     return np.flatnonzero(part) if part.dtype == bool else part
 
 
 def check_weights(parts: list[HostArray], weight: HostArray, purpose: str) -> None:
-    """Raise an error if all rows of a part have weight 0; ``purpose`` says what the rows are for."""
+    """Raise an error if all rows of a part have weight 0; ``purpose`` says what the rows are used for."""
     if not all(np.any(weight[part] > 0.0) for part in parts):
         raise ValueError(
             f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
@@ -71,7 +71,7 @@ def check_weights(parts: list[HostArray], weight: HostArray, purpose: str) -> No
 
 
 def partition_of(cv: Any, X: Any, y: Any = None, *, random_state: Any = None) -> Splits:
-    """The folds of ``cv``, of which exactly one holds out each row; those of a number are shuffled."""
+    """Return the folds of ``cv``, which must hold out each row exactly once; rows are shuffled if it is a number."""
     with naming("cv"):
         splitter = KFold(int(cv), shuffle=True, random_state=random_state) if isinstance(cv, Integral) else cv
     splits, n = splits_of(splitter, X, y), _num_samples(X)
@@ -87,16 +87,16 @@ def partition_of(cv: Any, X: Any, y: Any = None, *, random_state: Any = None) ->
 @final
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Which of n rows each of B fits sees, and which rows it holds out.
+    """The training and held-out rows of each of B fits to n rows.
 
     Parameters
     ----------
     seen : ndarray (B, n)
-        The fraction of each row that each fit sees: a row that stands for several may be seen in part.
+        The fraction of each row that each fit sees: a row that represents several may be seen in part.
     rows : ndarray (k,) of int
-        Positions of the held-out rows; a row may be here several times.
+        Positions of the held-out rows, possibly repeated.
     fold : ndarray (k,) of int
-        Which fit holds them out, 0, …, B − 1.
+        The fit that holds them out, 0, …, B − 1.
     fraction : ndarray (k,)
         The fraction of each of them that is held out.
 
@@ -114,7 +114,7 @@ class Folds:
 
     @classmethod
     def of_splits(cls, splits: Splits, n: int) -> Self:
-        """Folds of positions; the held-out rows are in the order of the folds."""
+        """Create folds from positions; the held-out rows are in the order of the folds."""
         seen = np.zeros((len(splits), n))
         for k, (train, _) in enumerate(splits):
             seen[k, train] = 1.0
@@ -123,16 +123,16 @@ class Folds:
 
     @classmethod
     def of_labels(cls, label: HostArray, count: int) -> Self:
-        """The first folds of a row's label (n,), 0, 1, …; rows of later ones are seen by all fits."""
+        """Create the first ``count`` folds from labels (n,), 0, 1, …; rows of later labels are in all training sets."""
         rows = np.flatnonzero(label < count)
         seen = np.stack([label != k for k in range(count)]).astype(np.float64)
         return cls(seen, rows, label[rows], np.ones(rows.size))
 
     @classmethod
     def of_copies(cls, copies: HostArray, folds: int, *, only_first: bool = False) -> Self:
-        """Folds of equal rows, (n,) of them each; neighbours in the order of the data are mostly in different folds.
+        """Create folds of equal rows, (n,) of them each; neighbours in the order of the data are mostly separated.
 
-        Always the same: a fit without random numbers must not depend on ``random_state``.
+        The result is deterministic: a fit without random numbers must not depend on ``random_state``.
         """
         numbers = np.maximum(np.round(copies), 1.0).astype(np.intp)
         total = int(np.sum(numbers))
@@ -150,22 +150,22 @@ class Folds:
         return len(self.seen)
 
     def training_part(self, problem: Problem, k: int) -> Problem:
-        """The problem of the rows that fit k sees; rows of weight 0 are not among them."""
+        """Return the problem of the rows that fit k sees, without rows of weight 0."""
         weight = problem.objective.sample_weight
         rest = to_host(weight).astype(np.float64) * self.seen[k]
         lighter = replace(problem.objective, sample_weight=as_like(rest, weight))
         return replace(problem, objective=lighter).only(np.flatnonzero(rest > 0.0))
 
     def only(self, kept: HostArray) -> Self:
-        """The same fits, and the held-out rows that a mask (k,) keeps."""
+        """Return the same fits with only the held-out rows selected by a mask (k,)."""
         return replace(self, rows=self.rows[kept], fold=self.fold[kept], fraction=self.fraction[kept])
 
     def split(self, values: HostArray) -> list[HostArray]:
-        """Values of the held-out rows, (k, …), fold by fold."""
+        """Split values of the held-out rows, (k, …), by folds."""
         return [values[self.fold == k] for k in range(self.count)]
 
     def assembled(self, values: HostArray) -> HostArray:
-        """Values of the held-out rows, (k, …), in the order of all rows, (n, …); NaN for rows that no fit holds out."""
+        """Reorder values of the held-out rows, (k, …), to all rows, (n, …); NaN for rows that no fit holds out."""
         found = np.full((self.seen.shape[1], *values.shape[1:]), np.nan)
         found[self.rows] = values
         return found
@@ -182,19 +182,19 @@ def solved_one_by_one(
     start: Start | None = None,
     basis: Eigenbasis | None = None,
 ) -> Iterator[Field]:
-    """The solutions without each of the folds, one after the other.
+    """Return the solutions without each of the folds, computed one after the other.
 
     Parameters
     ----------
     problem : Problem
-        Of all rows.
+        The problem of all rows.
     folds : Folds
     solver : str
     tol : float
-        Their duality gap.
+        The duality gap of the solutions.
     max_iter : int
     start : Start or None
-        Where each fit starts; None: at the end of the one before it.
+        The start of each fit; None: the end of the previous fit.
     basis : Eigenbasis or None
         Eigenvectors of all rows; None: each fit computes its own.
     """
@@ -211,17 +211,17 @@ def solved_one_by_one(
 @final
 @dataclass(frozen=True, eq=False)
 class JointFits:
-    """Fits without each fold that are solved together: they share features and eigenvectors.
+    """Fits without each fold, solved together with the same features and eigenvectors.
 
     Parameters
     ----------
     problem : Problem
-        Of all rows; those of weight 0 are predicted only.
+        The problem of all rows; rows of weight 0 are only predicted.
     folds : Folds
     splitting : Splitting
         Eigenvectors of rows and columns.
     leading : Splitting or None
-        Those in which the solutions are written.
+        The eigenvectors in which the solutions are expressed.
     state : State or None
         The solutions; None before the first λ.
     """
@@ -234,22 +234,22 @@ class JointFits:
 
     @classmethod
     def of(cls, problem: Problem, folds: Folds, *, single: bool) -> Self:
-        """Diagonalise rows and columns of a problem; ``single``: iterate in single precision."""
+        """Diagonalise rows and columns of a problem. ``single`` iterates in single precision."""
         return cls(problem, folds, Splitting.of(problem.objective, single=single))
 
     def solved(self, alpha: float, tol: float, max_iter: int = 400, *, floor: float = 0.0, every: int = 10) -> Self:
-        """The fits with one λ, which start where those with another ended.
+        """Return the fits with one λ; they start at the solutions for the previous one.
 
         Parameters
         ----------
         alpha : float
         tol : float
-            Their duality gap.
+            The duality gap of the solutions.
         max_iter : int
         floor : float
-            If an objective is smaller, its gap is relative to this.
+            The gap is relative to this value if the objective is smaller.
         every : int
-            Iterations between two looks at the gaps.
+            The number of iterations between two computations of the gaps.
         """
         leading, live = self.splitting.leading(alpha), self.folds.seen > 0.0
         options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "every": every, "floor": floor}
@@ -263,7 +263,7 @@ class JointFits:
         return [self.problem.field(coef.ravel()) for coef in found]
 
     def values(self, levels: HostArray) -> HostArray:
-        """h at levels (q,), each held-out row by the fit that has not seen it: (k, q)."""
+        """h at levels (q,), for each held-out row by the fit that has not seen it: (k, q)."""
         assert self.leading is not None
         assert self.state is not None
         folds, values = self.folds, np.empty((self.folds.rows.size, levels.size))

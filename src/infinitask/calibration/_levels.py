@@ -1,4 +1,4 @@
-"""Calibrated levels: a monotone map of levels that gives every quantile its coverage on held-out rows."""
+"""Calibrated levels: a monotone map of levels that gives every quantile its nominal coverage on held-out rows."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from infinitask.calibration._rearrangement import Rearrangement
 # The constants were chosen by the pinball loss and the coverage on test rows of 229 fits.
 
 PSEUDO_RANKS = 10
-"""Ranks of a calibrated model, spread evenly over (0, 1), that join those of the held-out rows: with few rows the map
-stays near the identity."""
+"""The number of ranks of a calibrated model, evenly spaced in (0, 1), added to those of the held-out rows: they keep
+the map near the identity if there are few rows."""
 
 SMOOTHING = 8.0
-"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. With half of it, densities of 30 rows have three
-modes if the distribution has one."""
+"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. With half of it, densities fitted to 30 rows have
+three modes if the distribution has one."""
 
 BEND = 0.2
-"""Ranks beyond 0 and 1 by more than about this are smoothed in logarithms: an outlier would otherwise decide all levels
-near it. For a normal distribution 0.2 is two standard deviations."""
+"""Ranks further than about this beyond 0 and 1 are smoothed in logarithms: otherwise an outlier would determine all
+levels near it. For a normal distribution 0.2 is two standard deviations."""
 
 FAR_FRACTION, TIMES_FAR = 0.9, 10.0
-"""No rank counts as farther beyond 0 or 1 than 1, or than TIMES_FAR times what this fraction of the rows is within: an
-outlier says nothing about other rows."""
+"""Ranks beyond 0 or 1 are clipped to a distance of 1, or of TIMES_FAR times the distance that contains this fraction of
+the rows: an outlier contains no information on other rows."""
 
 KNOTS = 40
-"""Knots of the map, besides its ends, evenly spaced in the logits of the levels; 12 are too few."""
+"""The number of knots of the map, besides its ends, evenly spaced in the logits of the levels; 12 are too few."""
 
 OUTER_LEVEL, TAIL_ROWS, LEAST_OUTER_LEVEL = 0.05, 50.0, 0.005
-"""Beyond OUTER_LEVEL, or the level with TAIL_ROWS rows beyond it, tails are those of held-out rows, not of the fit. The
-pinball loss of extreme levels falls by 15%."""
+"""Beyond OUTER_LEVEL, or the level with TAIL_ROWS rows beyond it, held-out rows determine the tails, not the fit. This
+reduces the pinball loss of extreme levels by 15%."""
 
 END_WIDTH = 0.03
-"""The slope of a quantile function at the outer levels is taken over this distance."""
+"""The slope of a quantile function at the outer levels is computed over this distance."""
 
 TABLE_SIZE = 1001
-"""Equally spaced levels at which the map is tabulated, besides its knots; it is linear in between."""
+"""The number of equally spaced levels at which the map is tabulated, besides its knots; it is linear in between."""
 
 POINTS_OF_A_TIE = 8
-"""A row whose y lies on a flat piece of its quantile function has all ranks of the piece, and counts as this number of
-them."""
+"""A row whose y is on a flat piece of its quantile function has all ranks of the piece, and counts as this number of
+ranks."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels:
-    """Replaces each level by the one that holds on held-out rows, so that quantiles and intervals cover what they say.
+    """Replace each level such that quantiles and intervals have their nominal coverage on held-out rows.
 
     Let Q_i be the quantile function of row i by a fit that has not seen it. The rank of the row is v_i = u with
     Q_i(u) = y_i, and beyond two outer levels, ``low`` and ``high``,
@@ -61,16 +61,15 @@ class Levels:
         v_i = high + (y_i − Q_i(high)) / (a⁺ s_i),    v_i = low − (Q_i(low) − y_i) / (a⁻ s_i),
 
     with s_i the spread of the row, the distance between the quartiles of Q_i or, if that is more, the median of these
-    distances, and a⁺, a⁻ the typical slopes of Q_i/s_i at the outer levels. A model that is calibrated has uniform
-    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a fraction q of the held-out rows
-    was found. The calibrated quantile function is Q_x ∘ g, which goes on beyond the outer levels as a straight line
+    distances, and a⁺, a⁻ the typical slopes of Q_i/s_i at the outer levels. The ranks of a calibrated model are
+    uniform. For any other model, g(q), the q-quantile of the ranks, is the level below which a fraction q of the
+    held-out rows was found. The calibrated quantile function is Q_x ∘ g. Beyond the outer levels it is a straight line
     with the slope a s(x).
 
-    g is monotone, so quantiles that are in order stay so. It is a smooth curve through the quantiles of the ranks
-    (PCHIP through some 40 knots), with a few pseudo-ranks of the identity, which keep it sane where there are few rows
-    and do not count where there are many. Coverage is meant on average over x, not for each x, and is no guarantee for
-    finite samples; ``ConformalCalibration`` and :class:`~infinitask.CrossConformal` have
-    one.
+    g is monotone, so ordered quantiles remain ordered. It is a smooth curve through the quantiles of the ranks (PCHIP
+    with about 40 knots). A few pseudo-ranks of the identity stabilise it if there are few rows, and are negligible if
+    there are many. Coverage is an average over x, not for each x, and is not guaranteed for finite samples;
+    ``ConformalCalibration`` and :class:`~infinitask.CrossConformal` guarantee one.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ class Levels:
     taken : array (k,)
         g(q), ascending; less than ``low`` or more than ``high`` in the tails.
     low, high : float
-        The outer levels, between which quantile functions are asked.
+        The outer levels, between which quantile functions are evaluated.
     slopes : (float, float)
         a⁻ and a⁺, positive.
     least_spread : float
@@ -104,7 +103,7 @@ class Levels:
 
     @staticmethod
     def grid(low: float = 0.0, high: float = 1.0) -> HostArray:
-        """Levels at which to ask held-out quantile functions: the percentiles of [low, high], and some near the ends.
+        """Levels at which to evaluate held-out quantile functions: the percentiles of [low, high], denser at the ends.
 
         Parameters
         ----------
@@ -116,14 +115,14 @@ class Levels:
 
     @classmethod
     def of(cls, y: Any, Q: Any, grid: Any, weight: Any = None) -> Levels:
-        """The map of levels from held-out rows.
+        """Compute the map of levels from held-out rows.
 
         Parameters
         ----------
         y : array (n,)
             Targets that the fits behind Q have not seen.
         Q : array (n, k)
-            Their quantile functions at the levels of ``grid``; sorted here where they cross.
+            Their quantile functions at the levels of ``grid``; crossing ones are sorted.
         grid : array (k,)
             Ascending levels, at least 3, such as ``Levels.grid()``.
         weight : array (n,) or None
@@ -139,7 +138,7 @@ class Levels:
         if np.any(grid[1:] <= grid[:-1]):
             raise ValueError("the levels of grid do not ascend strictly; sort them, and the columns of Q with them.")
         omega = shares(weight, y.size, "weight", "rows")
-        rows = 1.0 / float(omega @ omega)  # weights that differ much are worth fewer
+        rows = 1.0 / float(omega @ omega)  # unequal weights reduce the effective number of rows
         counted, kept = omega > 0.0, _between_outer_levels(grid, rows)
         y, omega, curves = y[counted], omega[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
         excess = y - np.clip(y, curves.values[:, 0], curves.values[:, -1])
@@ -154,11 +153,11 @@ class Levels:
         return f"{type(self).__name__}({shown})"
 
     def __call__(self, levels: Any) -> HostArray:
-        """g(q) for levels q (k,) in [0, 1]: (k,), in order to the last bit."""
+        """g(q) for levels q (k,) in [0, 1]: (k,), exactly monotone."""
         return np.asarray(self._table(np.asarray(levels, dtype=np.float64))[0])
 
     def at(self, Q: Callable[[HostArray], HostArray], levels: Any) -> HostArray:
-        """Calibrated quantiles: (n, k) for levels (k,).
+        """Return calibrated quantiles: (n, k) for levels (k,).
 
         Parameters
         ----------
@@ -173,18 +172,18 @@ class Levels:
         if not tails.size:
             return values
         spread = np.maximum(values[:, -1:] - values[:, -2:-1], self.least_spread)
-        values = values[:, :-2].copy()  # what Q returned may be its own
-        # sums and products of floating point are monotone: what is in order stays so
+        values = values[:, :-2].copy()  # Q may return an array that it stores
+        # sums and products of floating-point numbers are monotone: ordered values remain ordered
         values[:, tails] += spread * excess
         return values
 
     def curves(self, curves: Rearrangement) -> Rearrangement:
-        """Calibrated quantile functions, at the same levels as the given ones."""
+        """Return calibrated quantile functions at the same levels as the given ones."""
         return Rearrangement(curves.levels, self.at(curves, curves.levels))
 
     @cached_property
     def _table(self) -> Rearrangement:
-        """g at many levels, in order; PCHIP itself is so only up to rounding."""
+        """g at many levels, exactly monotone; PCHIP itself is monotone only up to rounding."""
         levels = np.union1d(self.asked, np.linspace(0.0, 1.0, TABLE_SIZE))
         values = np.clip(PchipInterpolator(self.asked, self.taken)(levels), self.taken[0], self.taken[-1])
         return Rearrangement(levels, np.maximum.accumulate(values)[None, :])
@@ -192,18 +191,18 @@ class Levels:
 
 @lru_cache(maxsize=64)
 def _plan(levels_map: Levels, key: bytes) -> tuple[HostArray, HostArray, HostArray]:
-    """What a list of levels asks of quantile functions.
+    """The evaluations of quantile functions that a list of levels needs.
 
-    It is kept: it takes longer than the prediction of a row, and a service asks for the same levels all the time.
+    The result is cached: it takes longer than the prediction of a row, and a service repeats the same levels.
 
     Returns
     -------
     inside : ndarray
-        The levels at which to ask; the quartiles last, if there are tails.
+        The levels to evaluate; the quartiles come last, if there are tails.
     tails : ndarray of int
-        Which levels are beyond the outer ones.
+        The positions of the levels beyond the outer ones.
     excess : ndarray
-        How far, in spreads.
+        Their distances in spreads.
     """
     low, high = levels_map.low, levels_map.high
     taken = levels_map(np.frombuffer(key))
@@ -215,15 +214,15 @@ def _plan(levels_map: Levels, key: bytes) -> tuple[HostArray, HostArray, HostArr
 
 
 def _ends(curves: Rearrangement, omega: HostArray, fallback: float) -> tuple[HostArray, float, tuple[float, float]]:
-    """How the quantile functions of n rows go on beyond the outer levels.
+    """The extrapolation of the quantile functions of n rows beyond the outer levels.
 
     Returns
     -------
     spread : ndarray (n,)
     least : float
-        The smallest spread; ``fallback`` where all curves are flat.
+        The smallest spread; ``fallback`` if all curves are flat.
     slopes : (float, float)
-        The typical ones at both ends.
+        The typical slopes at both ends.
     """
     low, high = float(curves.levels[0]), float(curves.levels[-1])
     own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
@@ -231,13 +230,13 @@ def _ends(curves: Rearrangement, omega: HostArray, fallback: float) -> tuple[Hos
     spread = np.maximum(own, least)
     width = min(END_WIDTH, 0.25 * (high - low))
     rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
-    # at least as steep as the curve between its quartiles, about
+    # approximately at least as steep as the curve between its quartiles
     down, up = (max(_median(rise[:, side], omega), 1.0) for side in (0, 2))
     return spread, least, (down, up)
 
 
 def _between_outer_levels(grid: HostArray, rows: float) -> HostArray:
-    """Which levels of the grid are used, (k,): all but the outer ones, if at least three are left."""
+    """The levels of the grid to use, (k,): all but the outer ones, if at least three remain."""
     outer = float(np.clip(TAIL_ROWS / rows, LEAST_OUTER_LEVEL, OUTER_LEVEL)) * (1.0 - 1e-9)
     kept = (grid >= outer) & (grid <= 1.0 - outer)
     return np.asarray(kept if np.count_nonzero(kept) > 2 else np.full(grid.size, True))
@@ -252,9 +251,9 @@ def _median(values: HostArray, omega: HostArray) -> float:
 
 
 def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
-    """Ranks and their masses; a row with the ranks from ``first`` to ``last`` has them all evenly.
+    """Return ranks and their masses; a row with the ranks from ``first`` to ``last`` has all of them with equal mass.
 
-    With ranks in the middle instead, a model with point masses at the right places would not keep its levels.
+    With ranks in the middle instead, the map would change the levels of a model with correct point masses.
     """
     tied = last > first
     steps = (np.arange(POINTS_OF_A_TIE) + 0.5) / POINTS_OF_A_TIE
@@ -266,9 +265,9 @@ def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[Hos
 
 
 def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
-    """Levels from 0 to 1, and the quantiles of ranks and pseudo-ranks there; a mass of 1 is a row.
+    """Return levels from 0 to 1, and the quantiles of ranks and pseudo-ranks there; a row has mass 1.
 
-    What a rank is above its own level is smoothed, a straight line at a time: for a model that is calibrated it is 0.
+    Smooths the difference between a rank and its level by local lines: it is 0 for a calibrated model.
     """
     beyond = ranks - np.clip(ranks, 0.0, 1.0)
     farthest = max(1.0, TIMES_FAR * float(weighted_quantiles(np.abs(beyond), mass, np.array([FAR_FRACTION]))[0]))
@@ -278,27 +277,27 @@ def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
     order = np.argsort(ranks, kind="stable")
     ranks, mass = ranks[order], mass[order]
     total = float(np.sum(mass))
-    # the i-th of N is at i/(N + 1), the chance that a new rank is not above it
+    # the i-th of N is at i/(N + 1), the probability that a new rank is not above it
     position = (np.cumsum(mass) - 0.5 * mass + 0.5) / (total + 1.0)
     logit, above = np.log(position / (1.0 - position)), _bent(ranks) - position
     at = np.linspace(-np.log(total), np.log(total), KNOTS)
     levels = 1.0 / (1.0 + np.exp(-at))
     width = SMOOTHING / np.sqrt(total)
     reach = 6.0 * width
-    # at least one rank on either side; farther ones have no weight, and exponentials that underflow are slow
+    # use at least one rank on either side; more distant ones have no weight, and exponentials that underflow are slow
     first = np.maximum(np.searchsorted(logit, at - reach) - 1, 0)
     last = np.searchsorted(logit, at + reach) + 1
     near = [slice(start, stop) for start, stop in zip(first, last, strict=True)]
     found = levels + [_local_line(logit[j] - t, above[j], mass[j], width) for t, j in zip(at, near, strict=True)]
-    # a line may leave the ranks that it follows
+    # a local line may exceed the ranks
     found = np.maximum.accumulate(np.clip(_straightened(found), ranks[0], ranks[-1]))
-    # beyond the last rank nothing is known: the map ends there, or at the end of the levels
+    # nothing is known beyond the last rank: the map ends there, or at the end of the levels
     low, high = min(float(ranks[0]), 0.0), max(float(ranks[-1]), 1.0)
     return np.concatenate([[0.0], levels, [1.0]]), np.concatenate([[low], found, [high]])
 
 
 def _bent(ranks: HostArray) -> HostArray:
-    """Ranks, with logarithms beyond 0 and 1."""
+    """Replace ranks beyond 0 and 1 by logarithms."""
     beyond = ranks - np.clip(ranks, 0.0, 1.0)
     return np.asarray(ranks - beyond + np.sign(beyond) * BEND * np.log1p(np.abs(beyond) / BEND))
 
@@ -310,7 +309,7 @@ def _straightened(bent: HostArray) -> HostArray:
 
 
 def _local_line(away: HostArray, values: HostArray, mass: HostArray, width: float) -> float:
-    """The value at 0 of a straight line through values at places ``away`` from 0, with a Gaussian weight."""
+    """The value at 0 of a line fitted to ``values`` at distances ``away`` from 0, with Gaussian weights."""
     nearest = float(np.min(np.abs(away)))
     weight = mass * np.exp(-0.5 * (away**2 - nearest**2) / width**2)
     weight /= np.sum(weight)

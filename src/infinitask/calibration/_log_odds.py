@@ -12,20 +12,20 @@ from scipy.special import expit, logit, logsumexp, ndtri
 from infinitask._base.arrays import HostArray
 
 MAX_STEPS = 50
-"""The most Newton steps of a logistic fit, and the most halvings of one of them."""
+"""The maximum number of Newton steps of a logistic fit, and of halvings of one step."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """How the values h of each column are measured: in their standard deviations, or by their order.
+    """The scale of the values h of each column: their standard deviation, or their ranks.
 
     Parameters
     ----------
     h : ndarray (n, k)
     omega : ndarray (n,)
     scores : ndarray (n, k)
-        Mean 0 and deviation 1, or normal scores.
+        Mean 0 and standard deviation 1, or normal scores.
     by_order : bool
 
     Examples
@@ -45,7 +45,7 @@ class Scale:
 
     @classmethod
     def of(cls, h: HostArray, omega: HostArray, by_order: bool) -> Scale:
-        """The scores of values (n, k)."""
+        """Compute the scores of values (n, k)."""
         if by_order:
             return cls(h, omega, np.stack([_normal_scores(column, omega) for column in h.T], axis=1), by_order)
         mean, deviation = cls._moments(h, omega)
@@ -57,7 +57,7 @@ class Scale:
         return mean, np.sqrt(omega @ (h - mean) ** 2)
 
     def values(self, scores: HostArray) -> HostArray:
-        """The value of h in each column that has this score, (k,); beyond the rows as far as the score is beyond."""
+        """The value of h in each column for a score, (k,); extrapolated by the score's excess beyond the rows."""
         mean, deviation = self._moments(self.h, self.omega)
         if not self.by_order:
             return np.where(
@@ -73,7 +73,7 @@ class Scale:
 
 
 def _normal_scores(values: HostArray, omega: HostArray) -> HostArray:
-    """Values (n,) by their weighted ranks, as quantiles of the normal distribution; equal ones have equal scores."""
+    """Normal scores of values (n,), from their weighted ranks; equal values have equal scores."""
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights=omega)
     return np.asarray(ndtri(np.cumsum(mass) - 0.5 * mass)[place])
@@ -86,8 +86,8 @@ def logistic_lines(
 
     A slope is at least 0.
 
-    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, n₊ and n₋ being their
-    numbers, so that separable classes have finite slopes too.
+    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, with n₊ positive and
+    n₋ negative rows. Hence separable classes have finite slopes too.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def logistic_lines(
     omega : ndarray (n,)
         Weights that sum to one.
     count : float or None
-        The number of rows, where some stand for several; None: 1/Σω².
+        The number of rows, if some represent several; None: 1/Σω².
 
     Examples
     --------
@@ -123,7 +123,7 @@ def logistic_lines(
         p = expit(a * z + c)
         error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
         ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
-        # a ridge as small as rounding, where z tells nothing
+        # a ridge of the order of rounding, for columns z without information
         aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
         det = aa * cc - ac**2
         da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
@@ -146,7 +146,7 @@ def logistic_lines(
 
 
 def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: list[HostArray]) -> list[HostArray]:
-    """The log losses of two classes at the rows of each fold, with log-odds that are linear in h by the other folds.
+    """The log losses of two classes on each fold, with log-odds linear in h that are fitted to the other folds.
 
     Parameters
     ----------
@@ -168,22 +168,22 @@ def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: l
 def multinomial_scaling(
     p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
 ) -> tuple[float, HostArray]:
-    """A power a > 0 and offsets b (K,), which sum to 0, with which p_k^a exp(b_k), normalised, is most likely.
+    """Fit a power a > 0 and offsets b (K,), which sum to 0, by the likelihood of p_k^a exp(b_k), normalised.
 
-    The prior of log a and of the b_k is a standard normal distribution: with few rows, or if all are right, they stay
-    near zero. If a class has a fraction s < 1/K of the rows, the variance of b_k is 1/(K s), so that the mean
-    probability of a rare class is its fraction of the rows.
+    The prior of log a and of the b_k is a standard normal distribution: they stay near zero if there are few rows, or
+    if all predictions are right. If a class has a fraction s < 1/K of the rows, the variance of b_k is 1/(K s), so that
+    the mean probability of a rare class is its fraction of the rows.
 
     Parameters
     ----------
     p : ndarray (n, K)
         Positive, each row summing to one.
     label : ndarray (n,) of int
-        Which class a row is, 0, …, K − 1.
+        The class of each row, 0, …, K − 1.
     omega : ndarray (n,)
         Weights that sum to one.
     count : float or None
-        The number of rows, where some stand for several; None: 1/Σω².
+        The number of rows, if some represent several; None: 1/Σω².
 
     Examples
     --------
@@ -197,7 +197,7 @@ def multinomial_scaling(
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
     fraction = np.bincount(label, weights=omega, minlength=p.shape[1])
-    # no class counts as rarer than one row: it may have none among the held-out rows
+    # every class counts as at least one row: a class may be absent from the held-out rows
     prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(fraction, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:

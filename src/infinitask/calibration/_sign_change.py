@@ -1,4 +1,4 @@
-"""The task at which a curve changes its sign, and the probability that follows from it."""
+"""The task at which a curve changes sign, and the resulting probability."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from infinitask._base.arrays import HostArray
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     """θ* of curves that fall through zero, (n,): low + ∫ 1[h(x)(θ) ≥ 0] dθ over Θ = [low, high].
 
-    A curve that changes its sign once, from plus to minus, does so at θ*; with several changes, its rearrangement does.
-    Between levels a curve counts as linear.
+    A curve that changes sign once, from plus to minus, does so at θ*. With several changes, its rearrangement does.
+    Curves are interpolated linearly between levels.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     """
     start, end = values[:, :-1], values[:, 1:]
     top, bottom = np.maximum(start, end), np.minimum(start, end)
-    # a piece from top to bottom is nonnegative on the fraction top/(top − bottom) of its length, cut to [0, 1]
+    # a piece from top to bottom is nonnegative on the fraction top/(top − bottom) of its length, clipped to [0, 1]
     fall = top - bottom
     fraction = np.divide(top, fall, out=(top >= 0.0).astype(np.float64), where=fall > 0.0)
     return np.asarray(levels[0] + np.clip(fraction, 0.0, 1.0) @ np.diff(levels))
@@ -38,7 +38,7 @@ def flip_score(levels: HostArray, values: HostArray) -> HostArray:
     """s(x) = −θ*(x) + max(min_θ h(x)(θ), 0) + min(max_θ h(x)(θ), 0), (n,), where h(x)(·) rises through zero at θ*(x).
 
     The earlier a decision flips, the higher the score. If it never does, θ* is an end of Θ, and the distance of h from
-    zero decides the order.
+    zero determines the order.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def flip_score(levels: HostArray, values: HostArray) -> HostArray:
 def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> HostArray:
     """p(x) = (1 − θ*(x))/2, (n,), where h(x)(·) rises through zero at θ*(x).
 
-    At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper decision exactly
-    where its probability is above (1 − θ)/2: the θ at which the decision flips gives the probability (Wang, Shen and
+    At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper decision if and only
+    if its probability is above (1 − θ)/2. Hence the θ at which the decision flips gives the probability (Wang, Shen and
     Liu, 2008, with a grid of separate machines).
 
     Parameters
@@ -72,7 +72,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
     values : ndarray (n, k)
         h(x)(θ) at the levels.
     n_samples : float
-        p stays 1/(n_samples + 2) away from 0 and 1: n samples say nothing about rarer events.
+        p is at least 1/(n_samples + 2) away from 0 and 1: n samples contain no information on rarer events.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
 
 
 def on_side(score: HostArray, positive: HostArray, centre: float) -> HostArray:
-    """The nearest values with score > centre exactly where ``positive``, (n,).
+    """The nearest values with score > centre if and only if ``positive``, (n,).
 
     A curve that changes its sign several times may be positive at a task although its θ* says otherwise.
 
@@ -101,9 +101,9 @@ def on_side(score: HostArray, positive: HostArray, centre: float) -> HostArray:
 
 
 def change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """Where curves (n, k) change sign next to ``nu``, one of the levels: (n,), at least ν for those inside there.
+    """The task next to ``nu``, one of the levels, at which curves (n, k) change sign: (n,), at least ν if inside there.
 
-    With it, which of them are negative at all levels up to ν, and which are at no level from ν on.
+    Also returns whether each curve is negative at all levels up to ν, and whether at no level from ν on.
 
     Parameters
     ----------
@@ -124,16 +124,16 @@ def change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[Hos
     onwards, back = slice(at, None), slice(at, None, -1)
     leaves = _first_change(levels[onwards], values[:, onwards], inside[:, onwards])
     enters = _first_change(levels[back], values[:, back], ~inside[:, back])
-    # rounding must not carry the root across nu
+    # rounding must not move the root across nu
     below = np.nextafter(nu, -np.inf)
     found = np.where(inside[:, at], np.maximum(leaves, nu), np.minimum(enters, below))
     return found, np.asarray(~inside[:, back].any(axis=1)), np.asarray(inside[:, onwards].all(axis=1))
 
 
 def _first_change(levels: HostArray, values: HostArray, before: HostArray) -> HostArray:
-    """Where curves (n, k) first leave the side on which they are ``before``, by linear interpolation: (n,).
+    """The task at which curves (n, k) first leave their side ``before``, by linear interpolation: (n,).
 
-    The last level for a curve that stays there throughout.
+    The last level for a curve that never leaves it.
     """
     if levels.size == 1:
         return np.full(values.shape[0], levels[0])

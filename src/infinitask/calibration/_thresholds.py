@@ -1,11 +1,10 @@
-"""Thresholds and decisions that hold for new rows: a shift of h for every θ.
+"""Thresholds and decisions calibrated for new rows, by a shift of h for every θ.
 
-* Level sets: the fraction of rows outside is the one asked for, of the training rows (:func:`training_quantiles`) or of
-  new ones (:func:`held_out_quantiles`). A new row is outside more often than a training row, and the second allows for
-  that.
-* Decisions (:func:`decision_shift`): they change sides where the probability of the positive class does what the
-  trade-off asks for. A ridge holds h(x)(θ) near the decision that suits most rows; with rare classes it may never flip
-  although it knows which rows are more likely positive.
+* Level sets: the fraction of rows outside equals θ for the training rows (:func:`training_quantiles`) or for new rows
+  (:func:`held_out_quantiles`). New rows are outside more often than training rows; the second accounts for this.
+* Decisions (:func:`decision_shift`): they flip where the probability of the positive class equals the value given by
+  the trade-off. The ridge pulls h(x)(θ) towards the decision that suits most rows. With rare classes it may never flip
+  although it ranks the rows correctly by their probability.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from infinitask.field import Field, Problem
 from infinitask.measures import Measure
 
 THRESHOLD_LEVELS = 513
-"""Equally spaced levels of a shift, besides the nodes. Equal rows leave a set together, and the level at which they do
-is known up to the distance of two levels."""
+"""The number of equally spaced levels of a shift, besides the nodes. Equal rows leave a set together, at a level known
+up to the distance of two levels."""
 
 
 @final
@@ -58,10 +57,10 @@ def threshold_levels(problem: Problem, field: Field, measure: Measure) -> HostAr
 
 # ------------------------------------------------------------------------------------------------- level sets
 def training_quantiles(problem: Problem, field: Field, measure: Measure) -> Shift:
-    """The shift after which a fraction θ of the rows of the problem lies outside.
+    """The shift after which a fraction θ of the rows of the problem is outside.
 
-    Given h, the θ-quantile of h(x_i)(θ) minimises E (1/θ)(t − h)₊ − t, which is all that the objective says of t but
-    for its ridge: as far as it sees the data, the shift makes the objective smaller.
+    Given h, the θ-quantile of h(x_i)(θ) minimises E (1/θ)(t − h)₊ − t, which is the objective as a function of t except
+    for its ridge. Hence the shift decreases the data term of the objective.
     """
     levels = threshold_levels(problem, field, measure)
     rows, omega = problem.objective.rows, to_host(problem.objective.sample_weight)
@@ -72,14 +71,14 @@ def training_quantiles(problem: Problem, field: Field, measure: Measure) -> Shif
 
 
 def held_out_quantiles(held_out: HeldOut, fits: HeldOutFits, measure: Measure) -> Shift:
-    """The shift after which a fraction θ of new rows is expected outside.
+    """The shift after which the expected fraction of new rows outside is θ.
 
-    The threshold is the θ-quantile of h over held-out rows, as conformal prediction has it; it never falls with θ. It
-    is not above that which leaves out a fraction θ of the training rows: they are inside more often than new ones are.
-    Where equal rows make h flat, fits differ more in their level than h does from row to row.
+    The threshold is the θ-quantile of h over held-out rows, as in conformal prediction; it never decreases with θ. It
+    is at most the threshold with a fraction θ of the training rows outside: they are inside more often than new rows.
+    If equal rows make h flat, fits differ more in their level than h differs between rows.
 
-    Values of h, not of h − t: with a narrow kernel t is of the order of 1/n, and larger in a fit with fewer rows, while
-    h at a new row is not.
+    Uses values of h, not of h − t: with a narrow kernel t is of the order of 1/n, and larger in a fit with fewer rows,
+    while h at a new row is not.
     """
     problem, field = held_out.problem, held_out.field
     levels, rows = threshold_levels(problem, field, measure), problem.objective.rows
@@ -92,7 +91,7 @@ def held_out_quantiles(held_out: HeldOut, fits: HeldOutFits, measure: Measure) -
 
 
 def new_row_quantile(values: HostArray, omega: HostArray, theta: HostArray, count: float | None = None) -> HostArray:
-    """The value below which a new row lies with probability θ, for each column: (k,).
+    """The value below which a new row is with probability θ, for each column: (k,).
 
     Of n exchangeable values and a new one, all n + 1 ranks of the new one are equally likely: it is below the i-th
     smallest with probability i/(n + 1). Between order statistics the quantile is linear, and beyond the first and the
@@ -105,7 +104,7 @@ def new_row_quantile(values: HostArray, omega: HostArray, theta: HostArray, coun
         Weights that sum to one.
     theta : ndarray (k,)
     count : float or None
-        n, where rows stand for several; None: 1/Σω².
+        n, if rows represent several; None: 1/Σω².
 
     Examples
     --------
@@ -124,9 +123,9 @@ def new_row_quantile(values: HostArray, omega: HostArray, theta: HostArray, coun
 
 
 def halfway(h: HostArray, omega: HostArray, theta: HostArray) -> HostArray:
-    """t_j, halfway between two neighbours among the h_ij, with Σ_i ω_i 1[h_ij < t_j] as near to θ_j as can be: (k,).
+    """t_j, halfway between two neighbouring h_ij, with Σ_i ω_i 1[h_ij < t_j] as close to θ_j as possible: (k,).
 
-    Halfway, so that no row lies on the boundary and rounding decides nothing.
+    With the midpoint no row is on the boundary, and the result does not depend on rounding.
 
     Parameters
     ----------
@@ -144,10 +143,10 @@ def halfway(h: HostArray, omega: HostArray, theta: HostArray) -> HostArray:
     order = np.argsort(h, axis=0)
     values = np.take_along_axis(h, order, axis=0).astype(np.float64)
     scale = np.max(np.abs(values), axis=0)
-    beyond = 1e-3 * scale  # past the last row, any t would do
+    beyond = 1e-3 * scale  # beyond the last row, any t would do
     values = np.vstack([values[0] - beyond, values, values[-1] + beyond])
     below = np.vstack([np.zeros(theta.size), np.cumsum(omega[order], axis=0)])
-    # values that differ by less than this are equal: their order is rounding
+    # values closer than this are equal: their order is due to rounding
     stray = np.where(np.diff(values, axis=0) > 1e-10 * scale, np.abs(below - theta), np.inf)
     place, column = np.argmin(stray, axis=0), np.arange(theta.size)
     return np.asarray(0.5 * (values[place, column] + values[place + 1, column]))
@@ -157,9 +156,9 @@ def halfway(h: HostArray, omega: HostArray, theta: HostArray) -> HostArray:
 def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, positive: HostArray) -> Shift:
     """The shift of decisions after which they flip where P(y = 1 | h(x)(θ)) = (1 − θ)/2.
 
-    The probability is a logistic function of h(x)(θ) (Platt, 1999), or of its normal scores, fitted at every node to
-    held-out values; the likelihood decides between the two. Where classes are far apart h itself is better; where they
-    overlap h is −1 for most rows, and its order tells more. The shift is added to h, not to a threshold.
+    The probability is a logistic function of h(x)(θ) (Platt, 1999), or of its normal scores, fitted to held-out values
+    at every node. The likelihood selects one of the two. If classes are well separated, h itself is better. If they
+    overlap, h is −1 for most rows, and its ranks are more informative. The shift is added to h, not to a threshold.
 
     Parameters
     ----------
@@ -174,14 +173,14 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
     levels, nodes = threshold_levels(problem, field, measure), np.unique(problem.quadrature.nodes[:, 0])
     h = fits.with_means_of(field, nodes)
     p = np.clip(0.5 * (1.0 - levels), 1e-12, 1.0 - 1e-12)
-    # a decision that does not flip is put far beyond the largest |h|
+    # a decision that never flips gets a value far beyond the largest |h|
     farthest = 10.0 * (1.0 + float(np.max(np.abs(h))))
     scales = [Scale.of(h, omega, by_order) for by_order in (False, True)]
     lines = [logistic_lines(scale.scores, positive[fits.rows], omega, fits.count) for scale in scales]
     best = int(np.argmin([np.sum(loss) for *_, loss in lines]))
     slope, intercept = (np.interp(levels, nodes, line) for line in lines[best][:2])
     rise = logit(p) - intercept
-    # where h tells nothing of the class, the decision is that of the base rate
+    # without information in h, the decision is that of the base rate
     score = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
     flips = []
     for part in row_blocks(levels.size, fits.rows.size):

@@ -1,10 +1,10 @@
-"""Held-out predictions: the one engine that calibration and tuning ask.
+"""Held-out predictions: the engine of calibration and tuning.
 
-A row that a fit has seen looks better than a new one, so every prediction that calibrates or compares models comes from
-a fit that has not seen the row. :class:`~infinitask.calibration._folds.Folds` say which rows each fit holds out.
+A row that a fit has seen looks better than a new one. Hence every prediction that calibrates or compares models comes
+from a fit that has not seen the row. :class:`~infinitask.calibration._folds.Folds` contain the held-out rows.
 
 =====================================  =====================================  ========================================
-fits                                   solved                                 asked for by
+fits                                   solved                                 used for
 =====================================  =====================================  ========================================
 :class:`HeldOut`, bound to a fit: its  one after the other or together, in    thresholds of level sets, decisions,
 problem without each fold              the features of the fit                class probabilities
@@ -15,7 +15,7 @@ without each fold
 tuning and calibration included                                               ``CrossConformal``, out-of-fold scores
 =====================================  =====================================  ========================================
 
-The ranking of kernels before a race takes the closed form of leave-one-out instead
+The ranking of kernels before a race uses the closed form of leave-one-out instead
 (:mod:`infinitask.fitting._defaults`).
 """
 
@@ -39,16 +39,16 @@ from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Solution, Start
 
 FOLDS = 10
-"""Folds by which a fit is calibrated. With five, ν = 0.05 of 1000 rows leaves out 0.03 to 0.045."""
+"""The number of folds that calibrate a fit. With five, ν = 0.05 on 1000 rows gives fractions of 0.03 to 0.045."""
 
 ROWS_FOR_ONE_FOLD = 10_000
-"""From this number of rows on, a single fit holds out a tenth of them: 1000 values are enough for a threshold."""
+"""From this number of rows on, a single fit holds out a tenth of them: 1000 values suffice for a threshold."""
 
 MAX_PAIRS_TOGETHER = 40_000_000
-"""Rows × nodes × folds up to which all folds are solved together; beyond, one fold is held out."""
+"""Maximum of rows × nodes × folds for which all folds are solved together; beyond it, one fold is held out."""
 
 HELD = 0.02
-"""Directions of the rows with an eigenvalue below this fraction of λ are held by the ridge, and dropped."""
+"""Directions of the rows with an eigenvalue below this fraction of λ are dropped because the ridge dominates them."""
 
 
 @final
@@ -62,16 +62,16 @@ class HeldOut:
     field : Field
         Its solution.
     solution : Solution
-        The same, where fits without a fold start.
+        Its solution, at which fits without a fold start.
     copies : ndarray (n,)
-        How many equal rows each row stands for.
+        The number of equal rows that each row represents.
     solver : str
     tol : float
-        The gap of the fit; those without a fold are at most this exact.
+        The gap of the fit; fits without a fold are at most as accurate.
     max_iter : int
     verbose : int
     sampled : bool
-        Whether the rows are a few of very many that were fitted: no fit without them is needed then.
+        Whether the rows are a small sample of the fitted rows: fits without them are not needed then.
     """
 
     problem: Problem
@@ -86,16 +86,16 @@ class HeldOut:
 
     @property
     def count(self) -> float:
-        """How many rows the rows of the problem stand for."""
+        """The number of rows that the rows of the problem represent."""
         return float(np.sum(self.copies))
 
     def fits(self, tol: float) -> HeldOutFits:
-        """Fits without each of ten folds, or without one fold of many rows, solved one after the other.
+        """Return fits without each of ten folds, or without one fold if there are many rows, solved one by one.
 
         Parameters
         ----------
         tol : float
-            Their duality gap, if that of the fit itself is not larger.
+            Their duality gap, or that of the fit itself if it is larger.
         """
         problem = self.problem
         weight = to_host(problem.objective.sample_weight).astype(np.float64)
@@ -118,7 +118,7 @@ class HeldOut:
         return HeldOutFits.of(problem, folds, fields, count)
 
     def fits_together(self, fold: HostArray, tol: float) -> HeldOutFits:
-        """Fits without each fold, solved together in single precision; they share their eigenvectors.
+        """Return fits without each fold, solved together in single precision with common eigenvectors.
 
         Parameters
         ----------
@@ -143,22 +143,22 @@ class HeldOut:
 @final
 @dataclass(frozen=True, eq=False)
 class HeldOutFits:
-    """Fits without some rows each, and these rows.
+    """Fits that each hold out some rows, and these rows.
 
     Parameters
     ----------
     rows : ndarray (k,) of int
-        Positions of the held-out rows; a row that stands for several may be here several times.
+        Positions of the held-out rows; a row that represents several may be repeated.
     fold : ndarray (k,) of int
-        Which fit has not seen them.
+        The fit that has not seen them.
     phi : array (k, r)
         Their features.
     omega : ndarray (k,)
         Their weights, summing to one.
     count : float
-        How many rows they stand for.
+        The number of rows that they represent.
     fields : list of Field
-        Of each fold.
+        The field of each fold.
     """
 
     rows: HostArray
@@ -170,7 +170,7 @@ class HeldOutFits:
 
     @classmethod
     def of(cls, problem: Problem, folds: Folds, fields: list[Field], count: float) -> Self:
-        """The fits of a problem without each fold; ``count`` rows are held out."""
+        """Create the fits of a problem without each fold; ``count`` rows are held out."""
         omega = to_host(problem.objective.sample_weight).astype(np.float64)[folds.rows] * folds.fraction
         return cls(folds.rows, folds.fold, _features(problem)[folds.rows, :], omega / np.sum(omega), count, fields)
 
@@ -185,11 +185,10 @@ class HeldOutFits:
     def with_medians_of(self, field: Field, phi: Array, levels: HostArray) -> HostArray:
         """h without the bias at the levels, (k, q), each fit shifted to the medians of the whole ``field``.
 
-        With few features h is almost flat where the rows are, and fits differ more from each other than h does from
-        row to row: quantiles over all of them would tell fits apart, not rows. A fit is shifted by the median
-        difference at the rows that both have seen. It is shifted only if its own rows and the held-out ones have
-        medians that differ by less: with a narrow kernel h is larger at rows that a fit has seen, which is no
-        difference of level.
+        With few features h is almost flat near the rows, and fits differ more from each other than h differs between
+        rows: quantiles over all of them would separate fits, not rows. A fit is shifted by the median difference at the
+        rows that both have seen. It is shifted only if the medians of its own rows and of the held-out ones differ by
+        less: with a narrow kernel h is larger at rows that a fit has seen, which is not a difference of level.
 
         Parameters
         ----------
@@ -215,8 +214,8 @@ class HeldOutFits:
     def with_means_of(self, field: Field, levels: HostArray) -> HostArray:
         """h at the levels, (k, q), each fit shifted so that its mean over the rows is that of the whole ``field``.
 
-        The level of h follows the few rows of a rare class that a fit has seen; under a heavy ridge it would differ
-        more from fit to fit than h does from row to row.
+        The level of h depends on the few rows of a rare class that a fit has seen. With a large ridge it would differ
+        more between fits than h differs between rows.
         """
         middle = to_host(as_like(self.omega, self.phi) @ self.phi).astype(np.float64)
         means = np.stack([middle @ f.coef @ f.psi(levels).T for f in self.fields])
@@ -230,7 +229,7 @@ def _without_bias(phi: Array, field: Field, tasks: HostArray) -> HostArray:
 
 
 def _features(problem: Problem) -> Array:
-    """φ of all rows, without the constant by which a bias may have joined."""
+    """φ of all rows, without a constant column for the bias."""
     return problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
 
 
@@ -245,7 +244,7 @@ def out_of_fold(
     weight: HostArray | None = None,
     parallel: Parallel | None = None,
 ) -> list[Any]:
-    """What a job makes of each fold, as a list; nothing passes from fold to fold.
+    """Return the results of a job for each fold, as a list; folds are independent.
 
     Parameters
     ----------
@@ -259,7 +258,7 @@ def out_of_fold(
     splits : list of (train, test)
     weight : ndarray (n,) or None
     parallel : joblib.Parallel or None
-        Where the folds are jobs.
+        Runs the folds as jobs.
     """
     folds = (delayed(_fold)(job, model, X, y, weight, train, test) for train, test in splits)
     return list((parallel or Parallel(n_jobs=1))(folds))

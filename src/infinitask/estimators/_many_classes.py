@@ -21,7 +21,7 @@ from infinitask.calibration._class_probabilities import (
     ShareScale,
     away_from_zero,
     cost_points,
-    shares_in_parts,
+    winning_fractions_in_blocks,
     with_classes,
 )
 from infinitask.estimators._parameters import ROUNDING, check_nodes
@@ -202,7 +202,7 @@ def probabilities(model: BaseInfiniteTask, X: Any) -> HostArray:
         def values(rows: slice, block: Any = block) -> HostArray:
             return fields(block[rows, :])
 
-        p = shares_in_parts(values, block.shape[0], points)
+        p = winning_fractions_in_blocks(values, block.shape[0], points)
         p = away_from_zero(p, model.n_samples_fit_)
         p = p if scale is None else scale(p, model.n_samples_fit_)
         found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
