@@ -156,8 +156,8 @@ def test_experiments_of_a_clone_are_found_and_run(
 
 
 def test_code_of_a_stranger_is_not_run(tmp_path: Path) -> None:
+    from infinitask.cli._app import clone_of
     from infinitask.cli._output import CommandError
-    from infinitask.cli._reproduce import clone_of
 
     def folder(name: str, project: str | None) -> Path:
         place = tmp_path / name
@@ -184,8 +184,8 @@ def test_code_of_a_stranger_is_not_run(tmp_path: Path) -> None:
 
 
 def test_without_a_clone_it_is_said_how_to_get_one(tmp_path: Path) -> None:
+    from infinitask.cli._app import clone_of
     from infinitask.cli._output import CommandError
-    from infinitask.cli._reproduce import clone_of
 
     with pytest.raises(CommandError, match="Get a clone of it"):
         clone_of(tmp_path, tmp_path / "site-packages" / "infinitask")

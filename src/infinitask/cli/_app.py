@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tomllib
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
-from infinitask.cli._models import held_out, inputs_of, rows_with_targets, task_of
-from infinitask.cli._output import Command, CommandError, Screen
-from infinitask.cli._predictions import Asked, check_rule, predicted
+from infinitask.cli._models import held_out, inputs_of
+from infinitask.cli._output import FAILED, INTERRUPTED, Command, CommandError, Screen
+from infinitask.cli._predictions import check_rule, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._steps import cell_warnings, show_model
-from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task, is_multiclass
+from infinitask.cli._targets import NO_COMPARISON, NO_PAGE, Task
 from infinitask.pipelines._tables import listed
 from infinitask.report import explore
 
@@ -23,6 +26,14 @@ MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
 TEST_FRACTION = 0.25
 """The fraction of rows that a report holds out."""
+
+PROJECT = "infinitask"
+"""The name of this project in its ``pyproject.toml``."""
+
+NOT_HERE = (
+    "The experiments are in the repository of infinitask, and not in the installed package. Get a clone of it, and run "
+    "this command in its folder: cd infinitask && pip install -e '.[cli,data]' && infinitask reproduce"
+)
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Settings of a command whose words another one reads."""
@@ -134,7 +145,7 @@ def report(
         if names := [f"--{name}" for name, value in given.items() if value]:
             what = "is for a fit, and a saved model was given; the model decides it."
             raise CommandError(f"{' and '.join(names)} {what}")
-        model, X, y, found = _model_and_rows(screen, data, rows, target, page=True)
+        model, X, y, found = _steps.model_and_rows(screen, data, rows, target, page=True)
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
     else:
@@ -153,31 +164,6 @@ def report(
     found |= {"page": str(output), "bytes": output.stat().st_size}
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")
     screen.result(found)
-
-
-def _model_and_rows(
-    screen: Screen, path: Path, data: Path, target: str | None, asked: Asked | None = None, *, page: bool = False
-) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """A saved model, the rows of a table with their targets, and what was found; a page needs no targets."""
-    model = _steps.read_model(screen, path)
-    named = getattr(model, "target_name_", None) if target is None else target
-    if page and is_multiclass(model):
-        raise CommandError(NO_PAGE.format(target=named or "the target", count=len(model.classes_)))
-    table = _steps.read(screen, data)
-    if target is not None:
-        _tables.check_column(table, target, ", the target")
-    found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
-    if page and (task_of(model) is Task.LEVEL_SET or named not in table.frame.columns):
-        _steps.say_positive(screen, model)
-        X, y = inputs_of(model, table), None
-        screen.note(*cell_warnings(model, X))
-    else:
-        X, y, notes = rows_with_targets(model, table, named)
-        found["target"] = None if y is None else named
-        screen.note(*notes, *cell_warnings(model, X))
-        where = f"{X.shape[0]} rows of {data.name}"
-        found["evaluation"] = _steps.show_evaluation(screen, model, X, y, where, asked)
-    return model, X, y, found | {"rows": int(X.shape[0])}
 
 
 @app.command(cls=Command)
@@ -309,7 +295,7 @@ def evaluate(
     bounds = {"--max-fpr": max_fpr, "--min-sensitivity": min_sensitivity, "--confidence": confidence}
     asked = _given({"--theta": theta, **bounds, "--fn-cost": _costs(fn_cost, fp_cost), "--costs": costs})
     check_rule(asked)
-    *_, found = _model_and_rows(screen, model, data, target, asked)
+    *_, found = _steps.model_and_rows(screen, model, data, target, asked)
     screen.result(found)
 
 
@@ -334,9 +320,22 @@ def reproduce(context: typer.Context) -> None:
 
     Without a name, the tables and figures are listed.
     """
-    from infinitask.cli._reproduce import run
-
-    raise typer.Exit(run(context.args))
+    folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
+    print(f"The experiments are those of {folder}.", file=sys.stderr)
+    sys.path.insert(0, str(folder))  # for processes that are started too
+    experiments: Any = import_module("experiments.__main__")
+    if not context.args:
+        print("\n".join([*experiments.NAMES, "defaults", "all"]))
+        print(f"\nRun one: infinitask reproduce {experiments.NAMES[0]} --quick", file=sys.stderr)
+        return
+    try:
+        experiments.main(context.args)
+    except SystemExit as end:
+        if isinstance(end.code, int) or end.code is None:
+            raise
+        print(end.code, file=sys.stderr)
+        # experiments turn an interrupt into a sentence about what is kept
+        raise typer.Exit(INTERRUPTED if isinstance(end.__context__, KeyboardInterrupt) else FAILED) from None
 
 
 # ------------------------------------------------------------------------------------------------- what was typed
@@ -350,3 +349,25 @@ def _costs(fn_cost: float | None, fp_cost: float | None) -> tuple[float, float] 
     if fn_cost is None or fp_cost is None:
         raise CommandError("A decision weighs two costs; give both --fn-cost and --fp-cost.")
     return fn_cost, fp_cost
+
+
+def clone_of(here: Path, package: Path) -> Path:
+    """The folder of a clone: the one that this package is in, else the current one or the nearest around it.
+
+    Experiments need data, peers and hours, and are no part of the installed package. Code of a folder is run only if
+    its ``pyproject.toml`` says that it is this project.
+
+    Parameters
+    ----------
+    here : Path
+        The current folder.
+    package : Path
+        The folder of the package, ``src/infinitask`` of a clone.
+    """
+    for folder in (package.parent.parent, here, *here.parents):
+        if not (folder / "experiments" / "__main__.py").is_file() or not (folder / "src" / "infinitask").is_dir():
+            continue
+        with suppress(OSError, ValueError, LookupError, TypeError):  # it cannot be read, or is no such file
+            if tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"] == PROJECT:
+                return folder
+    raise CommandError(NOT_HERE)

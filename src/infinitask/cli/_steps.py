@@ -16,12 +16,12 @@ from sklearn.pipeline import Pipeline
 
 from infinitask import load, save
 from infinitask.cli import _tables
-from infinitask.cli._models import MODELS, Rows, calibration, last, rows_of, task_of
+from infinitask.cli._models import MODELS, Rows, calibration, inputs_of, last, rows_of, rows_with_targets, task_of
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Asked, evaluated, evaluation_lines, smallest_of
 from infinitask.cli._search import Ranking, ranking_of, show_ranking
 from infinitask.cli._tables import pandas
-from infinitask.cli._targets import Task, is_multiclass, shares_of, which_is_positive
+from infinitask.cli._targets import NO_PAGE, Task, is_multiclass, shares_of, which_is_positive
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import listed
 
@@ -188,6 +188,31 @@ def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
     label, share = model.classes_[1], getattr(model, "positive_share_", None)
     screen.note(which_is_positive(label, share, "the rows of the fit"))
     return {"positive": str(label), "share_of_positive": share}
+
+
+def model_and_rows(
+    screen: Screen, path: Path, data: Path, target: str | None, asked: Asked | None = None, *, page: bool = False
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """A saved model, the rows of a table with their targets, and what was found; a page needs no targets."""
+    model = read_model(screen, path)
+    named = getattr(model, "target_name_", None) if target is None else target
+    if page and is_multiclass(model):
+        raise CommandError(NO_PAGE.format(target=named or "the target", count=len(model.classes_)))
+    table = read(screen, data)
+    if target is not None:
+        _tables.check_column(table, target, ", the target")
+    found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
+    if page and (task_of(model) is Task.LEVEL_SET or named not in table.frame.columns):
+        say_positive(screen, model)
+        X, y = inputs_of(model, table), None
+        screen.note(*cell_warnings(model, X))
+    else:
+        X, y, notes = rows_with_targets(model, table, named)
+        found["target"] = None if y is None else named
+        screen.note(*notes, *cell_warnings(model, X))
+        where = f"{X.shape[0]} rows of {data.name}"
+        found["evaluation"] = show_evaluation(screen, model, X, y, where, asked)
+    return model, X, y, found | {"rows": int(X.shape[0])}
 
 
 # --------------------------------------------------------------------------------------------- what a fitted model is
