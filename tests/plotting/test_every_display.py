@@ -177,11 +177,13 @@ def test_an_unfitted_model_is_refused(name: str, request: pytest.FixtureRequest)
 def test_a_plane_needs_two_features(clouds: Any, moons: Any) -> None:
     X = np.column_stack([clouds.X, clouds.X[:, 0]])[:40]
     sets = InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X)
-    with pytest.raises(ValueError, match=r"3 inputs; LevelSetDisplay draws a plane of two\. .*features=\('x0', 'x1'\)"):
+    with pytest.raises(
+        ValueError, match=r"3 features; LevelSetDisplay draws a plane of two\. .*features=\('x0', 'x1'\)"
+    ):
         plotting.LevelSetDisplay.from_estimator(sets, X)
     labels = (X[:, 0] > 0.0).astype(int)
     decisions = InfiniteCostSensitiveClassifier(n_nodes=4, alpha=0.1).fit(X[:, :1], labels)
-    with pytest.raises(ValueError, match="1 input; DecisionBoundaryDisplay draws"):
+    with pytest.raises(ValueError, match="1 feature; DecisionBoundaryDisplay draws"):
         plotting.DecisionBoundaryDisplay.from_estimator(decisions, X[:, :1])
     with pytest.raises(ValueError, match="X with 3 columns"):
         plotting.DecisionBoundaryDisplay.from_estimator(moons.model, X)

@@ -1,4 +1,4 @@
-"""Planes through models of several inputs: two change, the others are held, and the model is asked there."""
+"""Planes through models of several features: two change, the others are held, and the model is asked there."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_plane_of_two_features_is_the_default(cube: Fitted) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, r"5 inputs; .* features=\('bill', 'mass'\)"),
+    ({}, r"5 features; .* features=\('bill', 'mass'\)"),
     ({"features": ("bill", "island")}, r"'island', which is no column of numbers; .* at={'island': "),
     ({"features": ("bill", "adult")}, "'adult', which is no column of numbers"),
     ({"features": ("bill", "seen")}, "'seen', which is no column of numbers"),

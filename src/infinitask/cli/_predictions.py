@@ -11,7 +11,8 @@ from sklearn.metrics import confusion_matrix
 from infinitask.cli._models import task_of
 from infinitask.cli._output import CommandError, formatted
 from infinitask.cli._tables import pandas
-from infinitask.cli._targets import Task, class_quality, is_multiclass, read_costs
+from infinitask.cli._targets import Task, is_multiclass, read_costs
+from infinitask.pipelines._tables import listed
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """Of the intervals that an evaluation looks at."""
@@ -142,7 +143,7 @@ def evaluated(model: Any, X: Any, y: Any, asked: Asked | None = None) -> dict[st
     if task is Task.QUANTILE:
         return _quality_of_quantiles(model, X, np.asarray(y, dtype=np.float64))
     if task is Task.COST and (is_multiclass(model) or "--costs" in asked):
-        return class_quality(model, X, y, _costs_of_classes(model, asked))
+        return _quality_of_classes(model, X, y, _costs_of_classes(model, asked))
     if task is Task.COST:
         return _quality_of_decisions(model, X, np.asarray(y), asked)
     values = model.predict(X, nu=(known := [nu for nu in FRACTIONS if nu >= smallest_of(model)]))
@@ -198,6 +199,26 @@ def _quality_of_decisions(model: Any, X: Any, y: Any, asked: Asked) -> dict[str,
     if bound:
         found["bound"] = bound
     return found
+
+
+def _quality_of_classes(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
+    """How good labels and probabilities are, with what the labels cost if that is known."""
+    truth = pandas().Index(model.classes_).get_indexer(y)
+    unknown = sorted({str(label) for label in np.asarray(y)[truth < 0]})
+    if unknown:
+        raise CommandError(f"The rows have classes that the model does not know ({listed(unknown, 5)}).")
+    decision = pandas().Index(model.classes_).get_indexer(model.predict(X, costs=costs))
+    counts = confusion_matrix(truth, decision, labels=np.arange(len(model.classes_)))
+    p = model.predict_proba(X)[np.arange(truth.size), truth]
+    found = {
+        "accuracy": float(np.trace(counts) / truth.size),
+        "log_loss": float(-np.mean(np.log(np.maximum(p, 1e-15)))),  # finite for a probability of 0 too
+    }
+    if costs is not None:
+        found["mean_cost"] = float(np.mean(costs[truth, decision]))
+    each = {"rows": counts.sum(axis=1), "decided": counts.sum(axis=0), "found": np.diag(counts)}
+    table = pandas().DataFrame({"class": list(map(str, model.classes_)), **each})
+    return found | {"classes": table.to_dict("records")}
 
 
 def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:

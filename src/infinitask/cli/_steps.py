@@ -20,7 +20,6 @@ from infinitask.cli._models import MODELS, Rows, calibration, inputs_of, last, r
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Asked, evaluated, evaluation_lines, smallest_of
 from infinitask.cli._search import Ranking, ranking_of, show_ranking
-from infinitask.cli._tables import pandas
 from infinitask.cli._targets import NO_PAGE, Task, is_multiclass, shares_of, which_is_positive
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import listed
@@ -376,7 +375,7 @@ def cell_warnings(model: Any, X: Any) -> list[str]:
             known = known[~known.astype(str).isin(part["categories"])]
             what = f"categories that the fit has not seen ({listed(sorted(set(known.astype(str))), 3)})"
         elif kind == "date":
-            known = known[pandas().to_datetime(known, errors="coerce", format="mixed").isna()]
+            known = known[_tables.pandas().to_datetime(known, errors="coerce", format="mixed").isna()]
             what = f"something else than dates, such as {listed(map(repr, map(str, known[:1])))}, taken as missing"
         if what and len(known):
             found.append(f"The column {name!r} has {what}, in {len(known)} of {X.shape[0]} rows.")

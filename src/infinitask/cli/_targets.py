@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
 
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._output import CommandError
@@ -292,26 +291,6 @@ def _places(path: Path, names: list[str], classes: Any, what: str) -> Any:
                 "classes as header and in the first column, rows the truth and columns the decision."
             )
     return alike.argmax(axis=0)
-
-
-def class_quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
-    """How good labels and probabilities are, with what the labels cost if that is known."""
-    truth = pandas().Index(model.classes_).get_indexer(y)
-    unknown = sorted({str(label) for label in np.asarray(y)[truth < 0]})
-    if unknown:
-        raise CommandError(f"The rows have classes that the model does not know ({listed(unknown, 5)}).")
-    decision = pandas().Index(model.classes_).get_indexer(model.predict(X, costs=costs))
-    counts = confusion_matrix(truth, decision, labels=np.arange(len(model.classes_)))
-    p = model.predict_proba(X)[np.arange(truth.size), truth]
-    found = {
-        "accuracy": float(np.trace(counts) / truth.size),
-        "log_loss": float(-np.mean(np.log(np.maximum(p, 1e-15)))),  # finite for a probability of 0 too
-    }
-    if costs is not None:
-        found["mean_cost"] = float(np.mean(costs[truth, decision]))
-    each = {"rows": counts.sum(axis=1), "decided": counts.sum(axis=0), "found": np.diag(counts)}
-    table = pandas().DataFrame({"class": list(map(str, model.classes_)), **each})
-    return found | {"classes": table.to_dict("records")}
 
 
 def shares_of(y: Any) -> list[dict[str, Any]]:

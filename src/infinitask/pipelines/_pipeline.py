@@ -75,7 +75,11 @@ class TaskPipeline(PassesOn, Pipeline):
             scikit-learn.
         """
         super().fit(as_table(X), y, **self._for_last(params, sample_weight))
-        return self._named(y)
+        self.__dict__.pop("target_name_", None)
+        name = getattr(y, "name", None)
+        if name is not None:
+            self.target_name_ = str(name)
+        return self
 
     @where_inside_has("fit_predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
@@ -103,13 +107,6 @@ class TaskPipeline(PassesOn, Pipeline):
             return params
         known = {"sample_weight", *inspect.signature(last.fit).parameters}
         return {f"{name}__{key}" if key in known else key: value for key, value in params.items()}
-
-    def _named(self, y: Any) -> Self:
-        self.__dict__.pop("target_name_", None)
-        name = getattr(y, "name", None)
-        if name is not None:
-            self.target_name_ = str(name)
-        return self
 
     # ---------------------------------------------------------------------------------------- predicting
     # scikit-learn's own take no arguments for the last step, or only some by name

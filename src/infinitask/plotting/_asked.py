@@ -134,7 +134,7 @@ class Features:
         if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < d:
             return int(feature)
         raise ValueError(
-            f"{argument} names {feature!r}, which is no input of the model; give a position below {d} or one of the "
+            f"{argument} names {feature!r}, which is no feature of the model; give a position below {d} or one of the "
             f"names: {listed(self.names, 8)}."
         )
 

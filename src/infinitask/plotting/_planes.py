@@ -44,7 +44,7 @@ def plane_of(
     table = given.table(X)
     d = int(getattr(given.whole, "n_features_in_", len(table.columns)))
     if not given.before and len(table.columns) != d:
-        raise ValueError(f"X with {len(table.columns)} columns was given; the model has {d} input{'s' * (d != 1)}.")
+        raise ValueError(f"X with {len(table.columns)} columns was given; the model has {d} feature{'s' * (d != 1)}.")
     i, j = axes = _axes(features, table, display)
     low, high = np.array([table.ends(k, "features") for k in axes]).T
     margin = np.where(high > low, 0.04 * (high - low), 0.5)
@@ -66,21 +66,21 @@ def _axes(features: Any, table: Features, display: str) -> tuple[int, int]:
     numbers = [name for name, column in zip(names, table.columns, strict=True) if holds_numbers(column)]
     example = tuple(numbers[:2] if len(numbers) > 1 else names[:2])
     if d < 2:
-        raise ValueError(f"The model has {d} input; {display} draws a plane and needs two at least.")
+        raise ValueError(f"The model has {d} feature; {display} draws a plane and needs two at least.")
     if features is None:
         if d == 2:
             return 0, 1
         raise ValueError(
-            f"The model has {d} inputs; {display} draws a plane of two. Say which: "
+            f"The model has {d} features; {display} draws a plane of two. Say which: "
             f"features={example!r}; the others are held at typical values, or where at= says. The "
-            f"inputs are {listed(names, 8)}."
+            f"features are {listed(names, 8)}."
         )
     pair = () if isinstance(features, str) or not np.iterable(features) else tuple(features)
     if len(pair) != 2:
         raise ValueError(f"features={features!r} was given; it must be a pair, such as {example!r}.")
     i, j = (table.position(feature, "features") for feature in pair)
     if i == j:
-        raise ValueError(f"features={features!r} was given; the two must be different inputs.")
+        raise ValueError(f"features={features!r} was given; the two must be different features.")
     return i, j
 
 

@@ -46,8 +46,8 @@ FIRST_TO_LEAVE = 200
 def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Page:
     """A page in which a person moves θ and sees the consequences at once: one file, no server, no network.
 
-    The page asks the model itself, for any input that is entered. Quantiles: the quantile function, the density, any
-    interval and P(y > t) at an input, a fan chart along an input, what-if curves, which inputs matter, and how often
+    The page asks the model itself, for any row that is entered. Quantiles: the quantile function, the density, any
+    interval and P(y > t) at a row, a fan chart along a feature, what-if curves, which features matter, and how often
     intervals held on the rows. Costs: decisions from "no false alarm" to "miss no case" with their errors and costs,
     the boundary, and the setting that meets a required sensitivity. Level sets: which rows are unusual, for every
     fraction, with p-values.
@@ -179,7 +179,7 @@ def _inner(model: Any) -> tuple[Any, Kind]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """How much each input matters; None where the kernel is not defined a step away from a row."""
+    """How much each feature matters; None where the kernel is not defined a step away from a row."""
     try:
         return [float(effect) for effect in model.relevance_.effect]
     except ValueError:
