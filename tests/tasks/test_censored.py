@@ -14,7 +14,15 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from infinitask import InfiniteCensoredQuantileRegressor, InfiniteQuantileRegressor, fit_path, load, save
+from infinitask import (
+    CrossConformal,
+    InfiniteCensoredQuantileRegressor,
+    InfiniteQuantileRegressor,
+    TransformedTarget,
+    fit_path,
+    load,
+    save,
+)
 from infinitask.measures import Discrete
 from infinitask.metrics import integrated_pinball_loss
 from infinitask.streaming import Blocks
@@ -210,7 +218,7 @@ def test_levels_below_the_end_of_a_study_are_not_moved_by_it() -> None:
     X, lifetime, _ = lifetimes(600)
     y, event = np.minimum(lifetime, 1.2), lifetime <= 1.2
     same = {"n_nodes": 20, "alpha": 1e-3, "gamma": 10.0}
-    with pytest.warns(UserWarning, match=r"levels above 0\.64 are not identified: 36% of the targets exceed 1\.19"):
+    with pytest.warns(UserWarning, match=r"levels above 0\.64 are not identified: 36% of the rows outlive .* at 1\.19"):
         model = InfiniteCensoredQuantileRegressor(**same).fit(X, y, event)
     median = quantile(X, 0.5)[:, 0]
     dropped = InfiniteQuantileRegressor(**same).fit(X[event], y[event])
@@ -311,7 +319,7 @@ def test_what_can_be_asked_of_quantile_functions() -> None:
     assert model.predict_cdf(X, y).shape == (60,)
     assert model.sample(X, 3, random_state=0).shape == (60, 3)
     held = lifetimes(40, 3)
-    low, high = model.conformalize(held[0], held[1]).predict_interval(X, 0.8).T
+    low, high = model.conformalize(held[0], held[1], np.ones(40)).predict_interval(X, 0.8).T
     assert np.all(low < high)
 
 
@@ -327,6 +335,44 @@ def test_a_level_that_is_not_identified_earns_a_warning_that_names_it() -> None:
         whole.predict(X, [0.1, 0.9])
     with pytest.warns(UserWarning, match=r"level 0\.95 was asked for"):
         whole.predict_interval(X, 0.9)
+
+
+def test_levels_are_identified_by_the_rows_with_the_shortest_follow_up() -> None:
+    X, lifetime, _ = lifetimes(600)
+    rng = np.random.default_rng(2)
+    short = rng.uniform(size=600) < 0.4
+    X = np.column_stack([X, short])
+    end = np.where(short, 1.0, 9.0) * rng.uniform(0.5, 1.0, size=600)
+    y, event = np.minimum(lifetime, end), lifetime <= end
+
+    def survival(rows: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return np.clip(2.0 * (1.0 - t / np.where(rows[:, 1] == 1.0, 1.0, 9.0)), 0.0, 1.0)
+
+    with pytest.warns(UserWarning, match="of the rows with the shortest follow-up outlive it"):
+        model = InfiniteCensoredQuantileRegressor(censoring=survival, **QUICK).fit(X, y, event)
+    reached = np.mean(lifetime[short] <= 1.0)
+    assert reached - 0.15 < model.censoring_.identified < reached + 0.05 < 0.8 < np.mean(lifetime <= end.max())
+    assert model.censoring_.identified < model.censoring_.average
+    with pytest.warns(UserWarning, match="levels up to 0.*with the shortest follow-up"):
+        model.predict(X, 0.7)
+
+
+def test_events_must_be_told_to_a_model_of_censored_rows() -> None:
+    X, y, event = observed(60)
+    model = InfiniteCensoredQuantileRegressor(**QUICK).fit(X, y, event)
+    for ask in (model.score, model.conformalize):
+        with pytest.raises(ValueError, match="The events of y were not given, and 30% of the rows"):
+            ask(X, y)
+    known = InfiniteCensoredQuantileRegressor(**QUICK).fit(X, y)
+    assert known.score(X, y) == known.score(X, y, np.ones(60))
+
+
+def test_models_of_other_targets_refuse_times_with_events() -> None:
+    y = np.array(list(zip(E0, Y0, strict=True)), SURVIVAL)
+    model = InfiniteCensoredQuantileRegressor(**QUICK)
+    for wrapper in (CrossConformal(model), TransformedTarget(model), InfiniteQuantileRegressor(**QUICK)):
+        with pytest.raises(ValueError, match=r"y has the fields \('status', 'days'\); this model needs targets that"):
+            wrapper.fit(X0, y)
 
 
 def test_few_heavy_rows_earn_a_warning() -> None:
@@ -364,6 +410,11 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[Any, ...], str]] = {
     "unknown censoring": ({"censoring": "cox"}, (X0, Y0, E0), "censoring='cox' was given; it must be one of"),
     "floor of a percentage": ({"floor": 5}, (X0, Y0, E0), r"floor=5 was given; .* Did you mean 0\.05"),
     "a survival above one": ({"censoring": _wrong_survival(np.full(30, 2.0))}, (X0, Y0, E0), "values from 2 to 2"),
+    "P(C < t) for P(C >= t)": (
+        {"censoring": lambda X, t: t / 9.0},
+        (X0, Y0, E0),
+        r"rises from .*; it must give P\(C ≥ t",
+    ),
     "a survival that is a number": ({"censoring": _wrong_survival(1.0)}, (X0, Y0, E0), r"an array of shape \(\)"),
     "a floor that none reach": ({"censoring": _wrong_survival(np.full(30, 0.01))}, (X0, Y0, E0), "Use a smaller floor"),
 }

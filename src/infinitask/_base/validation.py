@@ -219,7 +219,12 @@ def naming(name: str) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------- tasks and data
 def check_no_text(name: str, values: Any) -> None:
-    """Raise an error if targets that must be numbers hold text that is not a number."""
+    """Raise an error if targets that must be numbers hold text that is not a number, or several fields."""
+    if getattr(getattr(values, "dtype", None), "names", None) is not None:
+        raise ValueError(
+            f"{name} has the fields {values.dtype.names}; this model needs targets that are numbers. Times with events "
+            "are for InfiniteCensoredQuantileRegressor by itself, in a pipeline or in a search."
+        )
     if getattr(getattr(values, "dtype", None), "kind", "") in ("O", "U", "S"):
         values = np.ravel(np.asarray(values, dtype=object))
     elif not isinstance(values, (list, tuple)):

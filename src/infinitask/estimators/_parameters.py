@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, column_or_1d
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import Constraint, check_parameters, naming, number, parse_tasks
+from infinitask._base.validation import Constraint, check_no_text, check_parameters, naming, number, parse_tasks
 from infinitask.estimators._sources import on_host
 from infinitask.fitting._pose import check_specs, is_as_task
 from infinitask.fitting._recipe import Recipe
@@ -169,6 +169,7 @@ def _box(low: HostArray, high: HostArray) -> str:
 
 def targets_of(X: Any, y: Any) -> HostArray:
     """y as finite numbers, one for each row of X."""
+    check_no_text("y", y)
     with naming("y"):
         y = check_array(column_or_1d(on_host(y)), ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(X, y)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import choice, coverages, fraction
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
+from infinitask.estimators._parameters import order_in_theta, stack_level, targets_of, weights_of
 from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_memory, on_host
 from infinitask.estimators.quantile import _QuantileEstimator
@@ -194,11 +194,22 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         if level > self.censoring_.identified:
             warnings.warn(
                 f"{type(self).__name__}: the quantile of level {level:g} was asked for; the data identify levels up to "
-                f"{self.censoring_.identified:.2g}, because the follow-up ends at {self.censoring_.horizon:.4g}. The "
-                "prediction is a lower bound.",
+                f"{self.censoring_.identified:.2g}: {self.censoring_.reason}. The prediction is a lower bound.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=stack_level(),
             )
+
+    def _known_events(self, X: Any, y: Any, event: Any) -> tuple[Any, HostArray | None]:
+        """Times and events, which must be told to a model that has seen censored rows."""
+        check_is_fitted(self)
+        structured = getattr(getattr(y, "dtype", None), "names", None) is not None
+        if event is None and not structured and self.censoring_.censored > 0.0:
+            raise ValueError(
+                f"The events of y were not given, and {self.censoring_.censored:.0%} of the rows of the fit were "
+                "censored. Give event beside y, or a structured y of events and times; if all events were observed, "
+                "event=np.ones(len(y))."
+            )
+        return _times_and_events(X, y, event)
 
     def conformalize(self, X: Any, y: Any, event: Any = None) -> Self:
         """Calibrate the intervals of every coverage at once, on data that the fit has not seen and without censoring.
@@ -214,7 +225,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         event : array (n,) or None
             True for every row; others are refused.
         """
-        time, observed = _times_and_events(X, y, event)
+        time, observed = self._known_events(X, y, event)
         if observed is not None:
             raise ValueError(
                 f"event is False for {np.sum(~observed)} of {observed.size} rows; conformalize needs rows whose events "
@@ -240,8 +251,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         sample_weight : array (n,) or None
             Multiplies the weights.
         """
-        check_is_fitted(self)
-        time, event = _times_and_events(X, y, event)
+        time, event = self._known_events(X, y, event)
         time = targets_of(X, time)
         event = np.ones(time.shape, dtype=np.bool_) if event is None else event
         weight = weights_of(sample_weight, time)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import forget, inner_model, takes
-from infinitask._base.validation import naming, numbers, seed
+from infinitask._base.validation import check_no_text, naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of
 from infinitask.estimators._shared import d2_of_quantiles
@@ -102,6 +102,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 "such as InfiniteQuantileRegressor."
             )
         in_memory(X)
+        check_no_text("y", y)
         with naming("y"):
             y = None if y is None else column_or_1d(y, warn=True)
         y = targets_of(X, y)

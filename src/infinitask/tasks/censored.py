@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, weighted_quantiles
 from infinitask._base.validation import numbers
 from infinitask.losses import Loss, Pinball
 from infinitask.measures import Measure, Uniform
@@ -28,6 +28,10 @@ HEAVY_ROWS, HEAVY_WEIGHT = 0.05, 0.5
 
 UNIDENTIFIED = 0.05
 """Levels that the data do not identify earn a warning if they are more than this fraction of the measure."""
+
+SHORTEST = 0.1
+"""Levels are identified if this fraction of the rows, those with the shortest follow-up, identifies them: targets that
+are cut off at some x bias the quantiles at others too."""
 
 
 @final
@@ -49,7 +53,7 @@ class KaplanMeier:
     Examples
     --------
     >>> import numpy as np
-    >>> G = KaplanMeier.of(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, True]), np.ones(4))
+    >>> G = KaplanMeier.of(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, True]))
     >>> G(None, np.array([1.0, 2.0, 3.0]))  # of the two rows at risk at 2, one is censored
     array([1. , 1. , 0.5])
     """
@@ -58,8 +62,9 @@ class KaplanMeier:
     survival: HostArray
 
     @classmethod
-    def of(cls, time: HostArray, event: HostArray, weight: HostArray) -> Self:
-        """The estimate from times (n,), whether their events were observed (n,), and weights (n,)."""
+    def of(cls, time: HostArray, event: HostArray, weight: HostArray | None = None) -> Self:
+        """The estimate from times (n,), whether their events were observed (n,), and weights (n,), by default equal."""
+        weight = np.ones(np.shape(time)) if weight is None else weight
         values, place = np.unique(time, return_inverse=True)
         total = np.bincount(place, weights=weight)
         censored = np.bincount(place, weights=np.where(event, 0.0, weight))
@@ -96,8 +101,11 @@ class Censoring:
         The event times, in ascending order; the last one is infinite if no row is known to exceed it.
     horizon : float
         The largest τ(x) that a row is known to exceed; infinite if there is none.
+    average : float
+        The fraction of the weight at or below the horizon.
     identified : float
-        The fraction of the weight at or below the horizon: quantiles of higher levels are not identified.
+        The same of the tenth of the rows with the shortest follow-up, if that is less: quantiles of higher levels are
+        not identified.
     effective : float
         (Σw)²/Σw², the number of equally weighted rows that the complete rows are worth.
     rows : float
@@ -112,6 +120,7 @@ class Censoring:
     floor: float
     events: HostArray
     horizon: float = np.inf
+    average: float = 1.0
     identified: float = 1.0
     effective: float = np.inf
     rows: float = np.inf
@@ -141,16 +150,22 @@ class Censoring:
                 f"The first event occurs at {first[0]:g}, which less than floor={floor:g} of the rows reach "
                 "uncensored. Use a smaller floor, or rows with a longer follow-up."
             )
+        if survival is not None:
+            found._check_decreasing(X, time)
         horizon = found._horizons(X, time)
         _, w = found.complete(X, time, event, weight)
         total, heaviest = np.sum(w), np.sort(w[w > 0.0])[::-1]
         few = max(int(HEAVY_ROWS * heaviest.size), 1)
         beyond = (time > horizon) | ((time == horizon) & ~event)
         exceeded = horizon[beyond & counted]
+        short = horizon <= weighted_quantiles(horizon[counted], weight[counted] / np.sum(weight), np.array([SHORTEST]))
+        groups = [rows for rows in (counted, short) if np.any(w[rows] > 0.0)]
+        identified = [np.sum(w[rows & ~beyond]) / np.sum(w[rows]) for rows in groups]
         return replace(
             found,
             horizon=float(np.max(exceeded)) if exceeded.size else np.inf,
-            identified=float(1.0 - np.sum(w[beyond]) / total),
+            average=float(identified[0]),
+            identified=float(min(identified)),
             effective=_effective(w),
             rows=_effective(weight),
             heavy=float(np.sum(heaviest[:few]) / total),
@@ -173,6 +188,26 @@ class Censoring:
                 f"{np.max(found):g} for {time.size} rows; it must give P(C ≥ t | x) in [0, 1], one number for each row."
             )
         return found
+
+    def _check_decreasing(self, X: Any, time: HostArray) -> None:
+        """Raise an error if G increases with t."""
+        times = np.quantile(time, np.linspace(0.0, 1.0, 9))
+        values = np.stack([self._survival(X, np.full(time.shape, t)) for t in times])
+        later, row = np.unravel_index(np.argmax(np.diff(values, axis=0)), (8, time.size))
+        if values[later + 1, row] > values[later, row] + 1e-9:
+            raise ValueError(
+                f"censoring(X, t) rises from {values[later, row]:.3g} at t = {times[later]:.3g} to "
+                f"{values[later + 1, row]:.3g} at t = {times[later + 1]:.3g} in row {row}; it must give P(C ≥ t | x), "
+                "which falls with t. Of P(C < t | x), give 1 minus it."
+            )
+
+    @property
+    def reason(self) -> str:
+        """Why higher levels are not identified, in words."""
+        beyond = f"{1.0 - self.identified:.0%} of the rows"
+        if self.identified < self.average:
+            return f"{beyond} with the shortest follow-up outlive it"
+        return f"{beyond} outlive the follow-up, which ends at {self.horizon:.4g}"
 
     def _horizons(self, X: Any, time: HostArray) -> HostArray:
         """τ(x) of each row, by bisection: G falls in t."""
@@ -225,7 +260,7 @@ class CensoredQuantileTask(Task):
         unknown = float(np.sum(fit.quadrature.weights[fit.quadrature.nodes[:, 0] > found.identified]))
         if unknown > UNIDENTIFIED:
             yield (
-                f"quantiles of levels above {found.identified:.2g} are not identified: {1.0 - found.identified:.0%} of "
-                f"the targets exceed {found.horizon:.4g}, where the follow-up ends. Predictions of these levels are "
-                f"lower bounds. Ask for lower levels, for instance with measure=(0, {found.identified:.2g})."
+                f"quantiles of levels above {found.identified:.2g} are not identified: {found.reason}. Predictions of "
+                f"these levels are lower bounds. Ask for lower levels, for instance with "
+                f"measure=(0, {found.identified:.2g})."
             )
