@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Ranks, Scaled, Sum, Warped
-from infinitask.kernels._folded import NODES, Folded, _chebyshev, _weights
-from infinitask.kernels._towards import Towards
+from infinitask.kernels._towards import NODES, Folded, Towards, _chebyshev, _weights
 from tests.support.each import each
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,6 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -22,17 +21,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, row_blocks
 from infinitask._base.inner_model import forget
-from infinitask._base.validation import (
-    LARGEST,
-    Constraint,
-    check_magnitude,
-    check_no_text,
-    naming,
-    parse_tasks,
-)
+from infinitask._base.validation import LARGEST, Constraint, check_magnitude, check_no_text, naming, parse_tasks
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators import _frames
-from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
+from infinitask.estimators._callbacks import CallbackSupportMixin, reported
 from infinitask.estimators._parameters import (
     check_default,
     check_given,
@@ -385,11 +377,6 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         for outer, block in self._dense_blocks(X):
             for rows, curves in self.recipe_.task.curves(self._learnt(), block):
                 yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), curves
-
-
-def reported(model: Any, *data: Any, **options: Any) -> AbstractContextManager[None]:
-    """A context for a fit that reports it to the callbacks of scikit-learn, if there are any."""
-    return callbacks_told(model, *data, **options) if "_skl_callbacks" in vars(model) else nullcontext()
 
 
 def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:

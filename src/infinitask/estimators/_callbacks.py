@@ -49,14 +49,15 @@ class GapSteps:
 
 
 @contextmanager
-def callbacks_told(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, tuning: bool = False, **more: Any
-) -> Iterator[None]:
-    """Report the fit inside to the callbacks of an estimator.
+def reported(estimator: Any, X: Any, y: Any, sample_weight: Any, tuning: bool = False, **more: Any) -> Iterator[None]:
+    """Report the fit inside to the callbacks of an estimator, if it has any.
 
     ``tuning``: kernels that were tried are reported, and no steps of the many candidate fits. ``more`` holds further
     arguments of ``fit``; None means that an argument was not given.
     """
+    if "_skl_callbacks" not in vars(estimator):
+        yield
+        return
     metadata = {name: value for name, value in {"sample_weight": sample_weight, **more}.items() if value is not None}
     data = {"X": X, "y": y, "metadata": metadata or None}
     with callback_management_context(estimator):

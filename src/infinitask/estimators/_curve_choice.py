@@ -198,15 +198,11 @@ def _spaced(n: int, most: int) -> HostArray:
 class _CurveErrors(ABC):
     """Errors of held-out curves for a candidate."""
 
-    X: HostArray
     weight: HostArray
-    copies: HostArray
-    recipe: Recipe
-    robust: bool
-    """Whether outliers are clipped, because the loss of the fit is less sensitive to them than the square."""
 
     def _take_rows(self, recipe: Recipe, data: Data, some: HostArray) -> None:
         self.recipe, self.copies = recipe, data.copies[some]
+        # whether outliers are clipped, because the loss of the fit is less sensitive to them than the square
         self.robust = not isinstance(recipe.task.loss, Squared)
         self.X = data.X[np.ix_(some, some)] if input_kernel(recipe.kernel).precomputed else data.X[some]
 

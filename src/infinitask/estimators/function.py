@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, reported
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
+from infinitask.estimators._callbacks import reported
 from infinitask.estimators._curve_choice import chosen
 from infinitask.estimators._curves import Curves, Design, best_level, days, one_curve_at, own_points, values_at
 from infinitask.estimators._parameters import weights_of

@@ -12,8 +12,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
 from infinitask.features._cholesky import Inverse
 from infinitask.kernels import InputKernel
-from infinitask.kernels._folded import Folded
-from infinitask.kernels._towards import Towards
+from infinitask.kernels._towards import Folded, Towards
 
 
 def _beside(values: Array, X: Array) -> Array:

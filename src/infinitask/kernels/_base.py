@@ -27,7 +27,7 @@ import inspect
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
@@ -246,7 +246,6 @@ class Kernel(BaseEstimator, ABC):
         raise TypeError(f"{type(self).__name__} computes nothing yet; implement its profile, or __call__ and diag.")
 
 
-@lru_cache(maxsize=256)
 def _knows_itself(cls: type[Any]) -> bool:
     """Whether the class that computes the Gram matrix also says how: one that derives from ours may do otherwise."""
     saying = {"formula", "profile"}

@@ -91,30 +91,25 @@ class ConvexLoss(Loss):
         if _is_zero(kappa):
             return Pointwise(value, value, -slope)
         v = xp.zeros_like(h) if centre is None else centre
-        return self._envelope(theta, y, h, kappa, Tangent(v, value, slope))
-
-    def _envelope(self, theta: Array, y: Array | None, h: Array, kappa: Any, here: Tangent) -> Pointwise:
-        """:meth:`pointwise` with κ > 0 from the tangent at h, whose x is the centre v."""
-        xp = namespace(h)
-        v = here.x
+        here = Tangent(v, value, slope)
 
         def tangent(u: Array) -> Tangent:
             return Tangent(u, *self._value_and_slope(theta, y, h + kappa * (u - v)))
 
         largest = 1e-4 * float(xp.finfo(h.dtype).max) ** 0.5
-        there = tangent(xp.clip(-here.slope, -largest, largest))
-        falls = here.slope + v > 0
+        there = tangent(xp.clip(-slope, -largest, largest))
+        falls = slope + v > 0
         ends = _either(falls, there, here), _either(falls, here, there)
         low, high = _narrow(tangent, lambda u: u, ends, scale=kappa, unit=(1.0 + xp.abs(h)) / kappa)
         # the best mixture of the two tangents is where they cross, unless one of them alone is better
         best = xp.minimum(xp.maximum(_crossing(low, high, kappa)[0], -high.slope), -low.slope)
         t = _mixture(low, high, -best)
         parts = [(part * end.value, part * end.slope, v - end.x) for part, end in ((1.0 - t, low), (t, high))]
-        lower = sum(at + kappa * slope * way for at, slope, way in parts)
+        lower = sum(at + kappa * force * way for at, force, way in parts)
         # rounding must not lift the bound
         eps = float(xp.finfo(h.dtype).eps)
-        lower = lower - 4.0 * eps * sum(xp.abs(at) + kappa * xp.abs(slope * way) for at, slope, way in parts)
-        return Pointwise(here.value, lower, -parts[0][1] - parts[1][1])
+        lower = lower - 4.0 * eps * sum(xp.abs(at) + kappa * xp.abs(force * way) for at, force, way in parts)
+        return Pointwise(value, lower, -parts[0][1] - parts[1][1])
 
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None

@@ -5,11 +5,7 @@ callables ``(estimator, X, y)`` for ``scoring=`` of scikit-learn's searches: gre
 """
 
 from infinitask.metrics._classification import integrated_cost, sensitivity_specificity
-from infinitask.metrics._level_sets import (
-    mass_volume_area,
-    mass_volume_curve,
-    theta_property_deviation,
-)
+from infinitask.metrics._level_sets import mass_volume_area, mass_volume_curve, theta_property_deviation
 from infinitask.metrics._quantile import (
     calibration_error,
     crossing_loss,

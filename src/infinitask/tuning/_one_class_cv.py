@@ -24,7 +24,8 @@ from infinitask.calibration._folds import Folds, check_weights, solved_one_by_on
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._base import Prepared, reported
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._callbacks import reported
 from infinitask.estimators._shared import estimator
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads

@@ -24,8 +24,8 @@ from infinitask._base.inner_model import forget
 from infinitask._base.validation import CONSTRAINTS, Constraint, check_parameters, optional
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, _frames
-from infinitask.estimators._base import Prepared, reported
-from infinitask.estimators._callbacks import CallbackSupportMixin
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._callbacks import CallbackSupportMixin, reported
 from infinitask.estimators._frames import output_of
 from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
