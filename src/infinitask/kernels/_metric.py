@@ -157,9 +157,7 @@ class Metric(_Changing, InputKernel):
         return slopes @ as_like(self._numbers(int(X.shape[1])).T, X)
 
     def _numbers(self, d: int) -> HostArray:
-        root: HostArray = self.root
-        if type(root) is not np.ndarray or root.dtype != np.float64:
-            root = numbers("Metric: root", root)
+        root = numbers("Metric: root", self.root)
         if root.ndim != 2 or root.shape[0] != d or root.shape[1] == 0 or not np.all(np.isfinite(root)):
             raise ValueError(
                 f"Metric was given a root of shape {root.shape} for data with {d} columns; it must be an array "
