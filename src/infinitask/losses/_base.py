@@ -138,6 +138,9 @@ class Loss(BaseEstimator, ABC):
         """
         return None
 
+    weighted: bool = False
+    """Whether each pair of a row and a node has a weight of its own beside its target."""
+
     few: bool = False
     """Whether few of the pairs have a target."""
 
@@ -357,7 +360,7 @@ class BoxLoss(Loss):
         row = self.row(theta, y) if row is None else row
         ends = [getattr(end, "ndim", 0) for end in (row.low, row.high)]
         kinked = row.dead_zone is row.soft_low is row.soft_high is None and 0 not in ends
-        if _is_zero(kappa) or not kinked or type(self).residual is not BoxLoss.residual:
+        if _is_zero(kappa) or not kinked or self.weighted:
             return super().sums(theta, y, h, weights, kappa, centre)
         xp, kappa = namespace(h), as_entry(kappa, h)
         here: dict[str, Any] = {} if room is None else {"out": h}
@@ -420,11 +423,7 @@ class BoxLoss(Loss):
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
-        return self._dual(self.row(theta, y), self.goal(y), u)
-
-    def _dual(self, row: Row, goal: Array | None, u: Array) -> Array:
-        """−ℓ*(−u) of a row of the table."""
-        xp = namespace(u)
+        xp, row, goal = namespace(u), self.row(theta, y), self.goal(y)
         term = xp.zeros_like(u) if goal is None else goal * u
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)

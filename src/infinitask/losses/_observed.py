@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask.losses._base import BoxLoss, Finding, Loss, Row
+from infinitask.losses._base import BoxLoss, Loss, Row
 
 FEW = 0.2
 """If fewer than this fraction of the pairs have a target, splitting, which visits all of them, is slower."""
@@ -42,6 +42,8 @@ class Observed(BoxLoss):
     array([[1., 0.]])
     """
 
+    weighted = True
+
     def __init__(self, loss: BoxLoss, usual: float = 1.0, few: bool = False) -> None:
         self.loss = loss
         self.usual = usual
@@ -50,7 +52,7 @@ class Observed(BoxLoss):
     @classmethod
     def of(cls, loss: Loss, share: HostArray) -> Observed:
         """The loss of targets with these weights v, (n, m)."""
-        if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
+        if not isinstance(loss, BoxLoss):
             raise TypeError(
                 f"{type(loss).__name__} was given for targets with gaps; it must be a BoxLoss, a row of the table of "
                 "losses. Fill the gaps, or write the loss as a row."
@@ -76,9 +78,9 @@ class Observed(BoxLoss):
         """v, (n, m)."""
         return targets[..., 1]
 
-    def residual(self, y: Array | None, h: Array) -> Array:
-        """r = y − h."""
-        return -h if y is None else y[..., 0] - h
+    def goal(self, y: Array | None) -> Array | None:
+        """y without v."""
+        return None if y is None else y[..., 0]
 
     def smooth(self, scale: float) -> bool:
         """As ℓ."""
@@ -104,10 +106,6 @@ class Observed(BoxLoss):
             return None if value is None else value * over
 
         return Row(end(row.low, -1.0), end(row.high, 1.0), row.dead_zone, soft(row.soft_low), soft(row.soft_high))
-
-    def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
-        """See :meth:`Loss.dual`."""
-        return self._dual(self.row(theta, y), None if y is None else y[..., 0], u)
 
 
 class AtTask(BoxLoss):
@@ -149,16 +147,6 @@ class AtTask(BoxLoss):
     def _tasks(self, theta: Array) -> Array:
         on_line = theta if theta.ndim == 1 else theta[:, 0]
         return namespace(theta).full_like(on_line, float(self.task))
-
-    def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """See :meth:`Loss.check`; the task must be in the domain of the loss."""
-        (low,), (high,) = self.loss.box(1)
-        if not low <= self.task <= high:
-            raise ValueError(
-                f"AtTask was given the task {self.task:g}; {type(self.loss).__name__} is defined for tasks in "
-                f"[{low:g}, {high:g}]. Give one of these."
-            )
-        return super().check(theta, y)
 
     def smooth(self, scale: float) -> bool:
         """As the loss."""

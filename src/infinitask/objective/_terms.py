@@ -140,7 +140,7 @@ class Integral:
         return self.loss.pointwise(self.theta, y, h, kappa, None).dual
 
     def residual(self, y: Array | None, h: Array) -> Array:
-        """What an interval of slopes is a function of: h − y, or h without targets."""
+        """What an interval of slopes is a function of: y − h, or −h without targets."""
         assert isinstance(self.loss, BoxLoss)
         return self.loss.residual(y, h)
 
@@ -148,7 +148,7 @@ class Integral:
     @property
     def compares(self) -> bool:
         """Whether the loss is an interval of slopes and depends only on h, or on h minus the target."""
-        return isinstance(self.loss, BoxLoss) and type(self.loss).residual is BoxLoss.residual
+        return isinstance(self.loss, BoxLoss) and not self.loss.weighted
 
     def smooth(self, scale: float) -> bool:
         """Whether the loss needs no smoothing because its slope changes slowly over distances of ``scale``."""
