@@ -410,11 +410,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[Any, ...], str]] = {
     "unknown censoring": ({"censoring": "cox"}, (X0, Y0, E0), "censoring='cox' was given; it must be one of"),
     "floor of a percentage": ({"floor": 5}, (X0, Y0, E0), r"floor=5 was given; .* Did you mean 0\.05"),
     "a survival above one": ({"censoring": _wrong_survival(np.full(30, 2.0))}, (X0, Y0, E0), "values from 2 to 2"),
-    "P(C < t) for P(C >= t)": (
-        {"censoring": lambda X, t: t / 9.0},
-        (X0, Y0, E0),
-        r"rises from .*; it must give P\(C ≥ t",
-    ),
+    "a survival that rises": ({"censoring": lambda X, t: 0.3 + t / 9.0}, (X0, Y0, E0), "C ≥ t . x., which falls"),
     "a survival that is a number": ({"censoring": _wrong_survival(1.0)}, (X0, Y0, E0), r"an array of shape \(\)"),
     "a floor that none reach": ({"censoring": _wrong_survival(np.full(30, 0.01))}, (X0, Y0, E0), "Use a smaller floor"),
 }
