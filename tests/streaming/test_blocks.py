@@ -268,11 +268,11 @@ def test_a_missing_value_in_a_file_is_told_with_its_column_and_block(parquet: An
 
 
 # ---------------------------------------------------------------------------------------------------------- the draw
-def drawn(data: Any, cuts: Any, size: int = 30, *, labels: bool = False, seed: int = 1) -> Any:
+def survey_in_blocks(data: Any, cuts: Any, size: int = 30, *, labels: bool = False, seed: int = 1) -> Any:
     found, rng = None, np.random.default_rng(seed)
     for start, stop in pairwise([0, *cuts, N]):
         block = Block(*(values[start:stop] for values in data))
-        found = _sampling.joined(found, _sampling.drawn(block, "A block", rng, size, labels=labels))
+        found = _sampling.joined(found, _sampling.sample_block(block, "A block", rng, size, labels=labels))
     return _sampling.survey_of(found)
 
 
@@ -281,7 +281,7 @@ def drawn(data: Any, cuts: Any, size: int = 30, *, labels: bool = False, seed: i
 def test_the_same_rows_are_drawn_however_they_are_cut(data: Any, cuts: Any, labels: bool) -> None:
     X, y, weight = data
     data = X, np.where(y > 0.8, "rare", "often") if labels else y, weight
-    whole, pieces = drawn(data, (), labels=labels), drawn(data, cuts, labels=labels)
+    whole, pieces = survey_in_blocks(data, (), labels=labels), survey_in_blocks(data, cuts, labels=labels)
     assert (whole.n, pieces.n) == (np.count_nonzero(weight),) * 2
     assert whole.mass == pieces.mass == weight.sum()
     mean = 0.0 if labels else np.average(y, weights=weight)
@@ -292,7 +292,7 @@ def test_the_same_rows_are_drawn_however_they_are_cut(data: Any, cuts: Any, labe
 
 def test_drawn_rows_are_rows_in_their_order_and_never_of_weight_zero(data: Any) -> None:
     X, y, weight = data
-    found = drawn(data, (45,))
+    found = survey_in_blocks(data, (45,))
     places = [int(np.flatnonzero(np.all(row == X, axis=1))[0]) for row in found.X]
     assert places == sorted(places)
     np.testing.assert_array_equal(found.y, y[places])
@@ -304,7 +304,7 @@ def test_every_row_has_the_same_chance(data: Any) -> None:
     rounds, size = 400, 30
     hits = np.zeros(N)
     for seed in range(rounds):
-        hits[drawn((X, X[:, 0]), (10, 50), size, seed=seed).X[:, 0].astype(int)] += 1
+        hits[survey_in_blocks((X, X[:, 0]), (10, 50), size, seed=seed).X[:, 0].astype(int)] += 1
     # binomial: five standard deviations
     share, spread = size / N, np.sqrt(rounds * (size / N) * (1.0 - size / N))
     assert np.max(np.abs(hits - rounds * share)) <= 5.0 * spread
@@ -313,7 +313,9 @@ def test_every_row_has_the_same_chance(data: Any) -> None:
 def test_rows_of_weight_zero_may_hold_anything(data: Any) -> None:
     X, y, weight = data
     given = np.where(weight == 0.0, "unknown", y.astype(object))
-    for one, other in zip(drawn((X, given, weight), (45,)), drawn((X, y, weight), (45,)), strict=True):
+    for one, other in zip(
+        survey_in_blocks((X, given, weight), (45,)), survey_in_blocks((X, y, weight), (45,)), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
 
 
@@ -327,16 +329,16 @@ def test_a_task_without_targets_does_not_look_at_them(data: Any) -> None:
 
 def test_weights_of_a_sample_that_overflow_are_told(data: Any) -> None:
     X, y, _ = data
-    first = np.all(drawn((X, y), (), size=1).X == X, axis=1)
+    first = np.all(survey_in_blocks((X, y), (), size=1).X == X, axis=1)
     weight = np.where(first, 1e307, 1.0)
     assert np.isfinite(weight.sum())
-    assert np.isfinite(drawn((X, y, weight), (), size=N).weight.sum())
+    assert np.isfinite(survey_in_blocks((X, y, weight), (), size=N).weight.sum())
     with pytest.raises(ValueError, match="add up to more than the largest number"):
-        drawn((X, y, weight), (), size=1)  # the heavy row stands for all
+        survey_in_blocks((X, y, weight), (), size=1)  # the heavy row stands for all
 
 
 def test_a_small_sample_holds_all_rows(data: Any) -> None:
-    found = drawn(data[:2], (45,), size=N)
+    found = survey_in_blocks(data[:2], (45,), size=N)
     np.testing.assert_array_equal(found.X, data[0])
     np.testing.assert_array_equal(found.weight, np.ones(N))
 
@@ -344,7 +346,7 @@ def test_a_small_sample_holds_all_rows(data: Any) -> None:
 def test_rare_labels_are_drawn_more_often_with_less_weight_each(data: Any) -> None:
     X, _, _ = data
     y = np.where(np.arange(N) % 9 == 0, "rare", "often")
-    found = drawn((X, y), (45,), size=40, labels=True)
+    found = survey_in_blocks((X, y), (45,), size=40, labels=True)
     rare = found.y == "rare"
     assert (np.count_nonzero(rare), np.count_nonzero(~rare)) == (10, 20)
     for label, mine in (("rare", rare), ("often", ~rare)):

@@ -27,7 +27,7 @@ from infinitask._base.arrays import owned, row_blocks
 from infinitask._base.validation import count, number
 from infinitask.objective import Parts
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of
-from infinitask.streaming._sampling import UNNAMED, Names, Survey, checked, drawn, joined, kind_of, survey_of
+from infinitask.streaming._sampling import UNNAMED, Names, Survey, checked, joined, kind_of, sample_block, survey_of
 
 
 class RowSource(ABC):
@@ -308,5 +308,5 @@ class Blocks(RowSource):
         found, rng = None, np.random.default_rng(seed)
         for position, block in self._numbered():
             names, place = self._called._replace(inputs=self.names), f"Block {position}"
-            found = joined(found, drawn(block, place, rng, size, labels=labels, targets=targets, names=names))
+            found = joined(found, sample_block(block, place, rng, size, labels=labels, targets=targets, names=names))
         return survey_of(found)

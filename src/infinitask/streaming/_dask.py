@@ -34,7 +34,7 @@ from infinitask._base.arrays import HostArray, free_memory, one_blas_thread, to_
 from infinitask.objective import Parts, Sums, Visit, added
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._parts import Block, Kept, LocalParts, PartMaker, budget_of
-from infinitask.streaming._sampling import Draw, Names, Survey, checked, drawn, joined, survey_of
+from infinitask.streaming._sampling import BlockSample, Names, Survey, checked, joined, sample_block, survey_of
 
 WAIT_FOR_WORKERS = 300
 """Seconds that a fit waits for a first worker, or for a new one if all are lost."""
@@ -125,11 +125,12 @@ class DaskRows(RowSource):
         import dask
 
         client = _client()
-        draw, how = dask.delayed(drawn, pure=False), {"labels": labels, "targets": targets, "names": Names(self.names)}
-        draws = [draw(block, f"Partition {k}", (seed, k), size, **how) for k, block in enumerate(self.partitions)]
+        sample = dask.delayed(sample_block, pure=False)
+        how = {"labels": labels, "targets": targets, "names": Names(self.names)}
+        samples = [sample(block, f"Partition {k}", (seed, k), size, **how) for k, block in enumerate(self.partitions)]
         if client is None:
-            return survey_of(_joined(dask.compute(one)[0] for one in draws))  # two of them are in memory at a time
-        return survey_of(client.compute(_tree(_joined, draws)).result())
+            return survey_of(_joined(dask.compute(one)[0] for one in samples))  # two of them are in memory at a time
+        return survey_of(client.compute(_tree(_joined, samples)).result())
 
     def parts(self, make: PartMaker) -> Parts:
         """See :meth:`RowSource.parts`."""
@@ -309,9 +310,9 @@ def _block(number: int, X: Any, y: Any, weight: Any) -> Block:
     return checked((X, y, weight), f"Partition {number}").counted()
 
 
-def _joined(draws: Iterable[Draw]) -> Draw | None:
+def _joined(samples: Iterable[BlockSample]) -> BlockSample | None:
     """Join all samples, each as soon as it is available."""
-    return reduce(joined, draws, None)
+    return reduce(joined, samples, None)
 
 
 def _made(blocks: list[Block], make: PartMaker, kept: Kept) -> LocalParts:

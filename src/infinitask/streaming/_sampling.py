@@ -139,7 +139,7 @@ def _check_finite(name: str, values: Any) -> None:
         )
 
 
-def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
+def _check_features(X: Any, names: tuple[str, ...] | None) -> None:
     """Raise an error that names the column if features are not numbers, not finite, or too large."""
     try:
         _check_finite("X", X)  # one check of all of them, on their device
@@ -199,7 +199,7 @@ def _told_of(place: str) -> Iterator[None]:
         raise ValueError(f"{place}: {error}") from None
 
 
-class Draw(NamedTuple):
+class BlockSample(NamedTuple):
     """Rows sampled with equal probabilities from some blocks, with statistics of these blocks.
 
     Every row gets a random key, and the rows with the smallest keys are kept: at most ``size`` in total, or half of it
@@ -222,7 +222,7 @@ class Draw(NamedTuple):
     y: HostArray | None
     weight: HostArray
 
-    def smallest(self) -> Draw:
+    def smallest(self) -> BlockSample:
         """Keep the rows with the smallest keys, in their original order."""
         if len(self.counts) > 2:
             found = ", ".join(str(value) for value in self.counts)
@@ -239,9 +239,9 @@ class Draw(NamedTuple):
         return self._replace(keys=self.keys[rows], X=to_host(take(self.X, rows, 0)), y=y, weight=self.weight[rows])
 
 
-def drawn(
+def sample_block(
     block: Block, place: str, rng: Any, size: int, *, labels: bool, targets: bool = True, names: Names = UNNAMED
-) -> Draw:
+) -> BlockSample:
     """Check a block and sample its rows; ``place`` is its name in errors. From a device only the sample is moved.
 
     Parameters
@@ -267,7 +267,7 @@ def drawn(
         with np.errstate(over="ignore"):
             mass, mean = float(np.sum(weight)), 0.0
         _check_mass(mass)
-        _check_inputs(X, names.inputs)
+        _check_features(X, names.inputs)
         counts: dict[Any, int] = {None: weight.size}
         if y is not None and labels:
             counts = _labels(y, names.y)
@@ -275,10 +275,10 @@ def drawn(
             y = _targets(y, names.y)
             mean = float(np.mean(np.average(y, axis=0, weights=weight / mass))) if mass > 0.0 else 0.0
         keys = np.random.default_rng(rng).random(weight.size)
-        return Draw(place, size, given, mass, mean, counts, keys, X, y, weight).smallest()
+        return BlockSample(place, size, given, mass, mean, counts, keys, X, y, weight).smallest()
 
 
-def joined(one: Draw | None, other: Draw) -> Draw:
+def joined(one: BlockSample | None, other: BlockSample) -> BlockSample:
     """Join the sample of some blocks, None if there are none yet, with that of the following ones."""
     if one is None:
         return other
@@ -299,19 +299,21 @@ def joined(one: Draw | None, other: Draw) -> Draw:
         for label, count in other.counts.items():
             counts[label] = counts.get(label, 0) + count
         y = None if one.y is None or other.y is None else np.concatenate([one.y, other.y])
-        keys, X, weight = (np.concatenate([getattr(draw, k) for draw in (one, other)]) for k in ("keys", "X", "weight"))
-        return Draw(one.place, one.size, one.given, mass, mean, counts, keys, X, y, weight).smallest()
+        keys, X, weight = (
+            np.concatenate([getattr(sample, k) for sample in (one, other)]) for k in ("keys", "X", "weight")
+        )
+        return BlockSample(one.place, one.size, one.given, mass, mean, counts, keys, X, y, weight).smallest()
 
 
-def survey_of(draw: Draw | None) -> Survey:
+def survey_of(sample: BlockSample | None) -> Survey:
     """Return the survey, with a sample of the rows in their original order."""
-    n = 0 if draw is None else sum(draw.counts.values())
-    if draw is None or n == 0:
+    n = 0 if sample is None else sum(sample.counts.values())
+    if sample is None or n == 0:
         raise ValueError("No rows of positive weight were given; a fit needs at least one.")
-    weight = draw.weight.copy()
+    weight = sample.weight.copy()
     with np.errstate(over="ignore"):
-        for label, count in draw.counts.items():
-            rows = slice(None) if label is None else draw.y == label
+        for label, count in sample.counts.items():
+            rows = slice(None) if label is None else sample.y == label
             weight[rows] *= count / weight[rows].size
         _check_mass(float(np.sum(weight)))
-    return Survey(n, draw.mass, draw.mean, draw.X, draw.y, weight)
+    return Survey(n, sample.mass, sample.mean, sample.X, sample.y, weight)
