@@ -1,11 +1,11 @@
-"""Good parameters from data.
+"""Hyperparameter selection.
 
 * :class:`InfiniteQuantileRegressorCV`, :class:`InfiniteCostSensitiveClassifierCV`, :class:`InfiniteOneClassSVMCV`:
-  models that choose their own.
+  models that choose their own hyperparameters.
 * :func:`score_path`: cross-validated scores along a path of λ.
 * :class:`OptunaSearch`: a search over any parameters (extra "tune").
 
-All compare by held-out rows, which the engine of :mod:`infinitask.calibration.held_out` predicts.
+All compare held-out predictions of the engine in :mod:`infinitask.calibration.held_out`.
 """
 
 from ._one_class_cv import InfiniteOneClassSVMCV

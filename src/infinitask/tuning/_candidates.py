@@ -1,10 +1,10 @@
-"""Candidate kernels for some data, ranked before any of them is fitted.
+"""Candidate kernels, ranked before any of them is fitted.
 
-The ranking is by kernel ridge regression, because its leave-one-out errors are closed form for every ridge λ at once,
-see :mod:`~infinitask.fitting._defaults`: of the normal scores of y, so that outliers do not decide, and of y itself
-with outliers clipped, because normal scores bend what is a straight line in y. A kernel that depends on targets (a
-scale for each feature, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without
-them.
+The ranking uses kernel ridge regression because its leave-one-out errors have a closed form for all ridges λ at once,
+see :mod:`~infinitask.fitting._defaults`. It is applied to the normal scores of y, which limits the influence of
+outliers, and to y itself with outliers clipped, because normal scores turn straight lines in y into curves. A kernel
+that depends on targets (a scale for each feature, a learnt metric) also fits their noise. It must be created without
+the rows on which it is scored.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ from infinitask.tuning._defaults import (
 )
 
 RANKS = "ranks: "
-"""How the names of kernels on the ranks of the features begin."""
+"""The prefix of the names of kernels on the ranks of the features."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A candidate kernel, and how it is made from data.
+    """A candidate kernel, and the function that creates it from data.
 
     Parameters
     ----------
     on : callable
-        Positions of rows → the kernel that follows from these alone.
+        Positions of rows → the kernel determined by these rows alone.
     learns : bool
-        Whether targets have a part in it: it must be made without the rows by which it is compared.
+        Whether it depends on targets. If so, it must be created without the rows on which it is compared.
     """
 
     on: Callable[[HostArray], InputKernel]
@@ -88,9 +88,9 @@ class Candidate:
     name : str
     kind : Kind
     error : float
-        The smallest mean squared error of held-out rows.
+        The smallest mean squared error on held-out rows.
     ridge : float
-        λ/n there.
+        The corresponding λ/n.
     """
 
     name: str
@@ -106,12 +106,12 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """Learns kernels from targets.
+    """Learn kernels from targets.
 
     Parameters
     ----------
     recipe : Recipe
-        Of the fits that are compared.
+        The recipe of the fits that are compared.
     targets : ndarray (n,)
     """
 
@@ -119,38 +119,38 @@ class Learner:
     targets: HostArray
 
     def kernel(self, kernel: InputKernel, X: HostArray, rows: HostArray) -> InputKernel:
-        """A given kernel as some rows of X have it."""
+        """Return a given kernel adapted to some rows of X."""
         recipe = replace(self.recipe, kernel=kernel, alpha="auto")
         return input_kernel(with_learnt_kernels(recipe, self._data(X, rows, MAX_ROWS)).kernel).resolve(X[rows])
 
     def metric(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
-        """A metric from some rows of features Z (n, d) in units of their spreads: R (d,), or (d, p) if it is whole."""
-        # all rows: for the final fit
+        """Learn a metric from some rows of features Z (n, d) in units of their spreads: R (d,), or (d, p) if whole."""
+        # all rows are used for the final fit
         data = self._data(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
         spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=2)
-        # with a λ that is given, no width is chosen: each candidate has its own
+        # a fixed λ avoids the choice of a width, which each candidate has itself
         *_, kernel = learnt_metrics(replace(self.recipe, alpha=1.0), data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)
 
     def _data(self, X: HostArray, rows: HostArray, most: int) -> Data:
-        """At most ``most`` of the rows."""
+        """Return at most ``most`` of the rows."""
         some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
         return Data(X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
 
 
 def given_kernels(kernels: Any, X: HostArray, no_matrix: str, *, robust: bool = False) -> dict[str, InputKernel] | None:
-    """The names and kernels that a user listed, by what they were called; None for "auto".
+    """Return the kernels that a user listed, by their names; None for "auto".
 
-    A kernel that was named measures each feature in its own spread, as that of a single fit does.
+    A kernel given by name scales each feature by its own spread, as in a single fit.
 
     Parameters
     ----------
     kernels : "auto" or sequence of kernels
     X : ndarray (n, d)
     no_matrix : str
-        Why "precomputed" is refused.
+        The reason why "precomputed" is not supported.
     robust : bool
-        Whether spreads are.
+        Whether to use robust spreads.
     """
     if isinstance(kernels, str) and kernels == "auto":
         return None
@@ -163,7 +163,7 @@ def given_kernels(kernels: Any, X: HostArray, no_matrix: str, *, robust: bool = 
         raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
     if any(kernel.precomputed for kernel in found):
         raise ValueError(f"kernels holds 'precomputed'; {no_matrix}")
-    distinct = np.unique(X, axis=0)  # a weight of two is a row written twice
+    distinct = np.unique(X, axis=0)  # a weight of two is equivalent to a repeated row
     for place, kernel in enumerate(found):
         if isinstance(listed[place], str) and not isinstance(kernel, Chi2):  # parts of a histogram have their own units
             found[place] = Scaled(kernel, spreads(distinct, robust=robust)).resolve(distinct)
@@ -171,22 +171,22 @@ def given_kernels(kernels: Any, X: HostArray, no_matrix: str, *, robust: bool = 
 
 
 def only_stationary(recipe: Recipe) -> bool:
-    """Whether the features of a recipe know stationary kernels only."""
+    """Whether the features of a recipe support only stationary kernels."""
     return isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
 
 
 def candidates(X: HostArray, t: HostArray, learner: Learner | None = None) -> dict[str, Kind]:
-    """Kernels for features X and targets t, by name: linear, of one scale, of one for each feature, sums over the
-    features.
+    """Return kernels for features X and targets t, by name: linear, with one scale, with one scale per feature, and
+    sums over the features.
 
-    Features are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
+    Features are scaled by their spreads, and also replaced by their ranks; constant features are ignored.
 
     Parameters
     ----------
     X : ndarray (n, d)
     t : ndarray (n,)
     learner : Learner or None
-        Of metrics; None: no kernel has one.
+        Learns metrics; None: no kernel has a learnt metric.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def candidates(X: HostArray, t: HostArray, learner: Learner | None = None) -> di
     ['linear', 'Gaussian, 4', 'Gaussian, 2']
     """
     found = _by_values(X, t, learner)
-    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
+    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are equivalent to the values
         ranks = Ranks.of(X)
         Z = np.asarray(Warped(RBF(), ranks).warp(X))
         for name, kind in _by_values(Z, t, learner).items():
@@ -216,7 +216,7 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
     linear = Scaled(Linear(), tuple((unit / np.sqrt(max(1, varying))).tolist()))
     found = {"linear": Kind.fixed(linear)}
-    # names tell the length scale in terms of the median distance
+    # names contain the length scale relative to the median distance
     for length in (4, 2, 1, 0.5, 0.25):
         found[f"Gaussian, {length:g}"] = Kind.fixed(Scaled(RBF(gamma=gamma / length**2), scales))
     for length in (4, 2, 1, 0.5):
@@ -231,7 +231,7 @@ def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str,
 
 
 def _remembered(make: Callable[[HostArray], HostArray]) -> Callable[[HostArray], HostArray]:
-    """The same function, that computes what it is asked for once."""
+    """Cache the results of a function."""
     known: dict[bytes, HostArray] = {}
 
     def remembered(rows: HostArray) -> HostArray:
@@ -286,7 +286,7 @@ def _in_metrics(Z: HostArray, t: HostArray, unit: HostArray, learner: Learner | 
 
 
 def _spread_out(t: HostArray, count: int) -> HostArray:
-    """Positions of ``count`` targets, or of all if there are fewer: spread over their order, rare ones among them."""
+    """Return positions of ``count`` targets, evenly spaced in their order to include rare ones; all if fewer."""
     if t.size <= count:
         return np.arange(t.size)
     return np.sort(np.argsort(t, kind="stable")[np.linspace(0, t.size - 1, count).astype(int)])
@@ -300,7 +300,7 @@ def ranked(
     learner: Learner | None = None,
     stationary_only: bool = False,
 ) -> list[Candidate]:
-    """The candidates, or given kernels, the one with the smallest error first.
+    """Return the candidates, or given kernels, sorted by their errors, the smallest first.
 
     Parameters
     ----------
@@ -309,9 +309,9 @@ def ranked(
     kernels : dict or None
         Given kernels by their names.
     learner : Learner or None
-        Of kernels that learn from targets.
+        Creates kernels that learn from targets.
     stationary_only : bool
-        Whether only stationary candidates take part: random Fourier features know no others.
+        Whether to consider only stationary candidates, which random Fourier features require.
     """
     t = normal_scores(y)
     if kernels is None:
@@ -336,19 +336,19 @@ def ranked(
 
 
 def _suits(ranks: bool, plain: list[Candidate]) -> bool:
-    """Whether kernels on the ranks of the features, or on their values, are about as good as others."""
+    """Whether kernels on the ranks of the features, or on their values, are about as good as the others."""
     errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
     return bool(errors) and min(errors) <= MUCH_WORSE * min(candidate.error for candidate in plain)
 
 
 def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
-    """Positions of the rows by which kernels are ranked, spread over the order of y, and of the others."""
+    """Return positions of the rows that rank kernels, evenly spaced in the order of y, and of the other rows."""
     rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < LEARNING_ROWS else y.size // 2))
     return rows, np.setdiff1d(np.arange(y.size), rows)
 
 
 def _near(y: HostArray) -> HostArray:
-    """y in units of its spread, with outliers clipped, of mean 0 and deviation 1."""
+    """y in units of its spread, with outliers clipped, with mean 0 and standard deviation 1."""
     middle = np.median(y)
     spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
     near = np.clip((y - middle) / spread, -OUTLIER, OUTLIER)
@@ -356,14 +356,14 @@ def _near(y: HostArray) -> HostArray:
 
 
 def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
-    """A kernel by the errors of some held-out rows; ``rest`` are the others."""
+    """Evaluate a kernel by its errors on some held-out rows; ``rest`` are the others."""
     if not kind.learns or rest.size >= rows.size or rows.size < 2 * FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
         tables = np.array([leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T])
     else:
         tables = np.zeros((goals.shape[1], RIDGES.size))
-        for k in range(FOLDS):  # rows are in no order that matters: every fifth one is held out
+        for k in range(FOLDS):  # the order of the rows is irrelevant: every fifth one is held out
             test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
             kernel = kind.on(train)
             e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
@@ -371,26 +371,26 @@ def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: Host
             for i, ridge in enumerate(RIDGES):
                 predicted = across @ (along / (np.maximum(e, 0.0) + ridge * train.size)[:, None])
                 tables[:, i] += np.sum((goals[test] - predicted) ** 2, axis=0) / rows.size
-    # a ratio of errors counts the same for both targets
+    # ratios of errors have the same weight for both targets
     error = float(np.exp(np.mean(np.log(np.maximum(np.min(tables, axis=1), 1e-12)))))
     ridge = float(np.exp(np.mean(np.log(RIDGES[np.argmin(tables, axis=1)]))))
     return Candidate(name, kind, error, ridge)
 
 
 def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Candidate]:
-    """The candidates that are worth a cross-validation: the first of the ranking, and sums of kernels.
+    """Return the candidates for cross-validation: the first of the ranking, and sums of kernels.
 
-    A function in the space of a sum is a sum of functions: with few rows, where chance decides the ranking, it is the
-    safer choice.
+    A function in the space of a sum is a sum of functions. With few rows, when the ranking is largely random, a sum is
+    the safer choice.
 
     Parameters
     ----------
     ranking : list of Candidate
     singles : int
-        Kernels that compete by themselves, no more than two of a family.
+        The number of single kernels, at most two of a family.
     joined : int
-        Kernels in a sum: one sum of the first of each family, and one of the first, the first smooth one and the first
-        of straight lines; less than 2: no sums.
+        The number of kernels in a sum: one sum of the first of each family, and one of the first, the first smooth one
+        and the first linear one; less than 2: no sums.
     """
     families: dict[str, list[Candidate]] = {}
     for candidate in ranking:
@@ -400,7 +400,7 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]
-    # of kernels that learn from targets one is enough: each is made again wherever a sum is compared
+    # one kernel that learns from targets is enough: it is created again whenever a sum is compared
     learnt = [c for c in diverse if c.kind.learns][:1]
     diverse = [c for c in diverse if not c.kind.learns or c in learnt]
     smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]

@@ -1,7 +1,7 @@
-"""A comparison of kernels and λ by held-out rows: its rows, folds and losses, and the quick fits of one kernel.
+"""A comparison of kernels and λ on held-out rows: its rows, folds and losses, and the quick fits of one kernel.
 
-All folds are solved together (:class:`~infinitask.calibration._folds.JointFits`). A kernel that has learnt from
-targets is made without the rows by which it is compared.
+All folds are solved together (:class:`~infinitask.calibration._folds.JointFits`). A kernel that learns from targets is
+created without the rows on which it is compared.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from infinitask.tuning._defaults import (
 
 
 class Progress:
-    """What a self-tuned model tells while it works: lines on standard error, and events for a listener.
+    """Progress reports of a self-tuned model: lines on standard error, and events for a listener.
 
     Parameters
     ----------
     name : str
-        Of the model.
+        The name of the model.
     verbose : int
         0: silent.
     """
@@ -61,17 +61,17 @@ class Progress:
         self._begun = self._stage = time.perf_counter()
 
     def say(self, line: str, kind: type[Stage | Chosen | CutShort] = Stage) -> None:
-        """A line and an event: another stage, a choice, or an interrupt."""
+        """Report a line and an event: another stage, a choice, or an interrupt."""
         tell(kind(line))
         self._stage = time.perf_counter()
         self._print(line)
 
     def trying(self, count: int, total: int, kernel: str) -> None:
-        """An event: a kernel is about to be tried."""
+        """Send an event: a kernel is about to be tried."""
         tell(Trying(count, total, kernel))
 
     def tried(self, count: int, total: int, kernel: str, loss: float, best: float) -> None:
-        """A kernel was tried: its loss, the best so far, and about how long the others of this stage will take."""
+        """Report a kernel that was tried: its loss, the best so far, and the estimated time left in this stage."""
         tell(Tried(count, total, kernel, loss, best))
         left = (time.perf_counter() - self._stage) / count * (total - count)
         self._print(f"{count} of {total} kernels, {kernel}: loss {loss:.4g}, best {best:.4g}; about {left:.0f} s left")
@@ -84,34 +84,34 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A comparison of kernels and λ, in units in which the targets are of size one.
+    """A comparison of kernels and λ, in units in which the targets have size one.
 
     Parameters
     ----------
     rows : Prepared
-        The final fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
+        The final fit for any kernel and λ. The comparison uses quick fits with fewer nodes and a larger gap.
     units : Units
-        Those of the comparison: losses and 1/λ are measured in their spread.
+        The units of the comparison: losses and 1/λ are relative to their spread.
     levels : ndarray (q,)
         Tasks at which models are compared.
     criterion : Loss or None
-        By what h is compared, sorted along the levels if predictions are; None: by the log loss of two classes, with
+        The loss that compares h, sorted along the levels if predictions are; None: the log loss of two classes, with
         log-odds that are linear in h.
     folds : list of (train, test)
-        Repeated folds one after the other.
+        Repetitions of the folds come one after the other.
     folds_at_once : int
-        How many of them make up one cross-validation.
+        The number of folds in one cross-validation.
     lambdas : ndarray (k,)
-        λ in the units of the comparison, falling; the first one ignores the features.
+        λ in the units of the comparison, descending; the first one ignores the features.
     progress : Progress
     listed : bool
-        Whether a user listed the λ: they may lie close together.
+        Whether a user listed the λ: they may be close to each other.
     landmarks : int or None
-        How many of them, sampled at random, features come from; None: features are exact.
+        The number of randomly sampled landmarks of the features; None: features are exact.
     keeps_best : bool
-        Whether an interrupt ends the comparison with the best so far.
+        Whether an interrupt ends the comparison and keeps the best candidate so far.
     n_jobs : int or None
-        Kernels that are compared in parallel processes; the choice does not depend on it.
+        The number of kernels that are compared in parallel processes; the choice does not depend on it.
     """
 
     rows: Prepared
@@ -129,7 +129,7 @@ class Contest:
 
     @classmethod
     def of(cls, model: Any, rows: Prepared, criterion: Loss | None) -> Contest:
-        """The comparison that a self-tuned model makes with some rows."""
+        """Create the comparison of a self-tuned model for some rows."""
         assert rows.y is not None
         repeats = _repeated_splits(model.cv, rows, model.random_state, classes=criterion is None)
         measure, counted = rows.recipe.task.measure, rows.weight > 0.0
@@ -141,7 +141,7 @@ class Contest:
         lambdas = LAMBDAS
         if model.alphas is not None:
             lambdas = np.sort(positive_numbers("alphas", model.alphas))[::-1] * units.spread
-            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
+            if lambdas[0] < LAMBDAS[0]:  # one of them must ignore the features
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
         return cls(
             rows=rows,
@@ -159,7 +159,7 @@ class Contest:
 
     @cached_property
     def targets(self) -> HostArray:
-        """In the units of the comparison, (n,)."""
+        """The targets in the units of the comparison, (n,)."""
         assert self.rows.y is not None
         return np.clip(self.units.inside(self.rows.y), -FARTHEST_TARGET, FARTHEST_TARGET)
 
@@ -172,7 +172,7 @@ class Contest:
     def recipe(self) -> Recipe:
         """The recipe of fits for any kernel and λ, with the nodes of the final fit.
 
-        The bias joins φ with a hundredth of the ridge, which a path of λ has of its own.
+        The bias is part of φ with a hundredth of the ridge, as in a path of λ.
         """
         recipe, most = self.rows.recipe, self.landmarks or MAX_FEATURES
         return replace(
@@ -181,7 +181,7 @@ class Contest:
             alpha=1.0,
             alpha_bias=1e-2,
             bias_kernel="task",
-            units=Units(),  # the targets have theirs already
+            units=Units(),  # the targets are scaled already
             features=Nystroem(most) if self.landmarks and recipe.features == "auto" else recipe.features,
             rank=most if recipe.rank in (None, "auto") else min(recipe.rank, most),
             certify=None,
@@ -190,7 +190,7 @@ class Contest:
         )
 
     def on(self, rows: HostArray) -> Contest:
-        """The same contest with some of the rows (positions that ascend)."""
+        """Return the same contest with some of the rows (ascending positions)."""
         place = np.full(self.rows.weight.size, -1)
         place[rows] = np.arange(rows.size)
 
@@ -201,18 +201,18 @@ class Contest:
         prepared = self.rows
         assert prepared.y is not None
         some = prepared._replace(X=prepared.X[rows], y=prepared.y[rows], weight=prepared.weight[rows])
-        # of many small folds some may have no row here
+        # small folds may have no rows here
         pairs = ((kept(train), kept(test)) for train, test in self.folds)
         folds = [(train, test) for train, test in pairs if train.size and test.size]
         return replace(self, rows=some, folds=folds, folds_at_once=min(self.folds_at_once, len(folds)))
 
     @cached_property
     def ignoring(self) -> HostArray:
-        """The losses of what ignores the features, (folds,)."""
+        """The losses of predictions that ignore the features, (folds,)."""
         weight, found = self.rows.weight, []
         for train, test in self.folds:
             train = train[weight[train] > 0.0]
-            if self.criterion is None:  # the intercepts of the log-odds are all that counts
+            if self.criterion is None:  # only the intercepts of the log-odds matter
                 constant = np.zeros(1)
             else:
                 constant = weighted_quantiles(self.targets[train], weight[train], self.levels)
@@ -220,11 +220,11 @@ class Contest:
         return np.array(self.losses(found))
 
     def losses(self, h: list[HostArray]) -> list[float]:
-        """The loss of each fold, from h at its held-out rows, (n_test, q) each."""
+        """Return the loss of each fold, from h at its held-out rows, (n_test, q) each."""
         tests = [test for _, test in self.folds]
         targets, weights = ([values[test] for test in tests] for values in (self.targets, self.rows.weight))
         if self.criterion is None:
-            # decisions are calibrated after the fit, for any cost: what counts is how well h tells rows apart
+            # decisions are calibrated after the fit, for any cost: only the discrimination between rows matters
             tables = held_out_log_losses(h, [y > 0.0 for y in targets], weights)
         else:
             h = [np.sort(values, axis=1) for values in h] if self.rows.recipe.task.order.rearranged else h
@@ -235,28 +235,28 @@ class Contest:
 
     # -------------------------------------------------------------------------------------------------------- the fits
     def joint_folds(self, splits: Splits) -> Folds:
-        """The folds of some fits; rows of weight 0 are predicted, not fitted."""
+        """Return the folds of some fits; rows of weight 0 are predicted, not fitted."""
         weight = self.rows.weight
         return Folds.of_splits([(train[weight[train] > 0.0], test) for train, test in splits], weight.size)
 
     def joint_fits(
         self, recipe: Recipe, kernel: InputKernel, folds: Folds, finest: float, *, single: bool = True
     ) -> JointFits:
-        """The fits of a kernel to some folds; ``finest`` is the smallest λ, for which features are exact enough."""
+        """The fits of a kernel to some folds; the features are accurate enough for the smallest λ, ``finest``."""
         weight = self.rows.weight
         data = Data(self.rows.X, self.targets, weight / np.sum(weight))
         posed = pose(replace(recipe, kernel=kernel), data, np.random.default_rng(0), tol=1e-2 * QUICK.gap * finest)
         return JointFits.of(posed, folds, single=single)
 
     def held_out(self, kind: Kind, kernel: InputKernel, alpha: float, levels: HostArray, splits: Splits) -> HostArray:
-        """h at every row by a fit that has not seen it, (n, q), with the nodes of the final fit; NaN for others.
+        """Return h at every row by a fit that has not seen it, (n, q), with the nodes of the final fit, or NaN.
 
         Parameters
         ----------
         kind : Kind
-            How the kernel is made: with few rows, one that learns from targets is made again for every fold.
+            Creates the kernel. With few rows, a kernel that learns from targets is created again for every fold.
         kernel : InputKernel
-            Of all rows.
+            The kernel of all rows.
         alpha : float
             λ in the units of the contest.
         levels : ndarray (q,)
@@ -268,17 +268,17 @@ class Contest:
             folds = self.joint_folds(some)
             own = kind.on(np.flatnonzero(folds.seen[0, self.counted])) if relearnt else kernel
             fits = self.joint_fits(self.recipe, own, folds, alpha, single=not few)
-            # few rows may have next to no noise, and double precision reaches any gap
+            # few rows may have hardly any noise, and double precision reaches any gap
             most = 5_000 if few else CALIBRATING.max_iter
             found.append(fits.solved(alpha, CALIBRATING.gap, most, floor=CALIBRATING.floor).values(levels))
         return Folds.of_splits(splits, self.rows.weight.size).assembled(np.concatenate(found))
 
     def calibrated_levels(self, kind: Kind, kernel: InputKernel, alpha: float, splits: Splits) -> Levels:
-        """The map of levels by held-out rows; the parameters are those of :meth:`held_out`."""
+        """Return the map of levels from held-out rows; for the parameters see :meth:`held_out`."""
         rows, units = self.rows, self.units
         (low,), (high,) = rows.recipe.task.measure.support
         grid = Levels.grid(low, high)
-        # as in the comparison: on two busy cores two threads took eleven times the processor time of one
+        # as in the comparison: with two threads on two busy cores it took eleven times the processor time of one
         with one_blas_thread():
             Q = self.held_out(kind, kernel, alpha, grid, splits)
         known = np.all(np.isfinite(Q), axis=1)
@@ -287,9 +287,9 @@ class Contest:
 
 
 class QuickFits:
-    """The quick fits of one kernel to all folds; those with another λ start where the last ones ended.
+    """The quick fits of one kernel to all folds; fits with another λ start at the previous solutions.
 
-    A kernel that learns from targets is made twice, from either half of the rows; each is compared by the other half.
+    A kernel that learns from targets is created twice, from each half of the rows, and compared on the other half.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ class QuickFits:
             self._fits.append((unseen, contest.joint_fits(quick, kernel, folds.only(unseen), finest)))
 
     def values(self, alpha: float) -> list[HostArray]:
-        """h at the levels of the contest and the held-out rows of each fold, (n_test, q) each."""
+        """Return h at the levels of the contest and the held-out rows of each fold, (n_test, q) each."""
         found = np.empty((self._folds.rows.size, self.contest.levels.size))
         for k, (unseen, fits) in enumerate(self._fits):
             solved = fits.solved(alpha, QUICK.gap, QUICK.max_iter, floor=QUICK.floor)
@@ -326,16 +326,16 @@ class QuickFits:
 
 
 def _repeated_splits(cv: Any, rows: Prepared, random_state: Any, *, classes: bool) -> list[Splits]:
-    """The folds of a cross-validation, repeated where there are few rows.
+    """Return the folds of a cross-validation, repeated if there are few rows.
 
     Parameters
     ----------
     cv : int, splitter, iterable or None
-        As in scikit-learn, taken once; None: shuffled folds, repeated.
+        As in scikit-learn, used once; None: shuffled folds, repeated.
     rows : Prepared
     random_state : int, RandomState or None
     classes : bool
-        Whether y holds the signs of two classes, by which folds are stratified.
+        Whether y contains the signs of two classes; folds are then stratified.
     """
     _, X, y, weight, *_ = rows
     assert y is not None
@@ -348,7 +348,7 @@ def _repeated_splits(cv: Any, rows: Prepared, random_state: Any, *, classes: boo
         rng = check_random_state(random_state)
         size, telling, splitter = min(FOLDS, n), n, KFold
         if classes:
-            # the rows of a rare class decide how much the loss of a fold varies
+            # the number of rows of a rare class determines the variance of the loss of a fold
             positive = int(np.count_nonzero(y > 0.0))
             rare = min(positive, n - positive)
             splitter, telling = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)

@@ -1,8 +1,8 @@
-"""Level sets that choose their own kernel, by the mass and the volume of its sets on held-out rows.
+"""Level sets that choose their own kernel by the mass and volume of the sets on held-out rows.
 
-Of two families of sets that hold the same fraction of held-out rows, the one with the smaller volume knows the
+Of two families of sets that contain the same fraction of held-out rows, the one with the smaller volume represents the
 distribution better (:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets
-counts, so that kernels of any kind can be compared. Each family of kernels is searched along its widths.
+matters, so kernels of any kind can be compared. Each family of kernels is searched along its widths.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from infinitask.tuning._defaults import (
 from infinitask.tuning._self_tuned import SelfTuned
 
 NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
-"""Why 'precomputed' is refused."""
+"""The reason why 'precomputed' is not supported."""
 
 
 Family = Sequence[tuple[str, InputKernel]]
-"""Kernels that differ in their width, by name, the widest one first."""
+"""Kernels that differ only in their width, by name, the widest one first."""
 
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
-    """The kernels that compete: all given ones, or the candidates for some rows."""
+    """Return the kernels that compete: all given ones, or the candidates for some rows."""
     given = given_kernels(kernels, X, NO_MATRIX, robust=True)
     if given is not None:
         return [[(name, kernel.resolve(X))] for name, kernel in given.items()]
@@ -68,7 +68,7 @@ def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Famil
 
 
 def candidates(X: HostArray) -> dict[str, Any]:
-    """Kernels with the γ of the median rule for some rows; the first one is that of the defaults.
+    """Return kernels with the γ of the median rule for some rows; the first one is the default.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def candidates(X: HostArray) -> dict[str, Any]:
     root = _covariance_root(X * np.asarray(scales))
     if root is not None:
         found["Gaussian by covariance"] = Metric(RBF(), np.asarray(scales)[:, None] * root)
-    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
+    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are equivalent to the values
         found["Gaussian of ranks"] = Warped(RBF())
     found["Laplacian"] = Scaled(Laplacian(), scales)
     return {name: kernel.resolve(X) for name, kernel in found.items()}
@@ -92,7 +92,7 @@ def _covariance_root(Z: HostArray) -> HostArray | None:
     d = Z.shape[1]
     if d < 2 or len(Z) < 3:
         return None
-    # outliers would decide the covariance: they count as if they were at the edge of the others
+    # clip outliers, which would dominate the covariance, to the edge of the other rows
     covariance = np.cov(np.clip(Z, *_edges(Z)).T)
     size = float(np.trace(covariance)) / d
     if not size > 0.0:
@@ -103,7 +103,7 @@ def _covariance_root(Z: HostArray) -> HostArray | None:
 
 # ------------------------------------------------------------------------------------------------ the comparison
 class Entrant(NamedTuple):
-    """A kernel that was compared."""
+    """A kernel and its result in the comparison."""
 
     name: str
     kernel: InputKernel
@@ -123,13 +123,13 @@ class VolumeComparison:
     Parameters
     ----------
     recipe : Recipe
-        Of a fit that is compared.
+        The recipe of a fit that is compared.
     data : Data
     folds : Folds
     reference : ndarray (m, d)
-        Points by which volumes are measured.
+        The points that measure volumes.
     levels : ndarray (q,)
-        Fractions at which they are.
+        The fractions at which volumes are compared.
     verbose : int
     """
 
@@ -142,11 +142,11 @@ class VolumeComparison:
 
     @classmethod
     def of(cls, rows: Prepared, cv: Any, rng: Any) -> VolumeComparison:
-        """The comparison for the rows of a fit, with folds as scikit-learn's ``cv`` names them."""
+        """Create the comparison for the rows of a fit; ``cv`` is as in scikit-learn."""
         recipe, X, _, weight, *_ = rows
         merged = Data.canonical(X, None, weight)
         if cv is None:
-            # equal rows in different folds would be memorised: they are one row with a weight
+            # equal rows in different folds would be memorised: they are merged to one row with a weight
             X, weight = merged.X, merged.weight
             if weight.size > MAX_SET_ROWS:
                 some = np.sort(rng.choice(weight.size, MAX_SET_ROWS, replace=False))
@@ -173,7 +173,7 @@ class VolumeComparison:
         return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose)
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None, *, keeps_best: bool) -> list[Entrant]:
-        """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
+        """Compare members of all families and return them; fewer after an interrupt if ``keeps_best``."""
         found: dict[str, Entrant] = {}
         if n_jobs not in (None, 1):
             for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(family, {}) for family in kinds):
@@ -188,9 +188,9 @@ class VolumeComparison:
         return [found[name] for family in kinds for name, _ in family if name in found]
 
     def walk(self, family: Family, found: dict[str, Entrant]) -> dict[str, Entrant]:
-        """Add the members of a family that were compared, by their names.
+        """Compare members of a family, and add them to ``found`` by their names.
 
-        The search goes from the width in the middle in both directions, while the volume falls.
+        The search starts at the middle width and proceeds in both directions while the volume decreases.
         """
 
         def at(k: int) -> float:
@@ -210,13 +210,13 @@ class VolumeComparison:
         return found
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
-        """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
+        """Fit without each fold; the held-out rows give the thresholds, and the reference points the volumes."""
         folds, levels = self.folds, self.levels[:, None]
         recipe = resolved(replace(self.recipe, kernel=kernel), self.data)
         problem = pose(recipe, self.data, np.random.default_rng(0))
         fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
         fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
-        # h without t: fits to other rows have other thresholds
+        # h without t: fits to other rows have different thresholds
         t = new_row_quantile(fits.values(levels), fits.omega, self.levels)
         reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
@@ -227,7 +227,7 @@ class VolumeComparison:
 
 
 def _levels(measure: Measure) -> HostArray:
-    """Fractions at which volumes are compared: the atoms of μ below 1, or its 5% quantiles up to 90%."""
+    """The fractions at which volumes are compared: the atoms of μ below 1, or its 5% quantiles up to 90%."""
     atoms = measure.atoms()
     nodes = measure.ppf(np.arange(0.05, 0.91, 0.05)[:, None]) if atoms is None else atoms.nodes
     levels = np.unique(nodes[:, 0])
@@ -235,14 +235,14 @@ def _levels(measure: Measure) -> HostArray:
 
 
 def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
-    """The ends of each feature without outliers, (d,) each."""
+    """The range of each feature without outliers, (d,) each."""
     low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
     far = np.where(third > first, OUTLIER * (third - first) / IQR_OF_NORMAL, np.inf)
     return np.maximum(low, middle - far), np.minimum(high, middle + far)
 
 
 def reference_points(X: HostArray, rng: np.random.Generator, count: int = 2_000) -> HostArray:
-    """Points by which volumes are measured, see the notes of :class:`InfiniteOneClassSVMCV`."""
+    """Sample the points that measure volumes, see the notes of :class:`InfiniteOneClassSVMCV`."""
     d = X.shape[1]
     low, high = _edges(X)
     margin = MARGIN * (high - low)
@@ -260,35 +260,34 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     """Nested density level sets for every outlier fraction, with the kernel and its width chosen by cross-validation.
 
     The result is an :class:`~infinitask.InfiniteOneClassSVM`, ``best_estimator_``; all its methods and fitted
-    attributes are here as well. No labels are needed: kernels compete by the area under the mass–volume curve on
-    held-out rows, ∫ vol{x: h(x)(θ) ≥ t(θ)} dθ with t(θ) the θ-quantile of h over these rows. The candidates are
-    Gaussian kernels with each feature in units of its own spread, Gaussian kernels in the metric of the covariance, for
-    features that depend on each other, Gaussian kernels of the ranks of the features, and Laplacian kernels. In each
-    family the width begins at the one of the defaults and is changed while that makes the volume smaller. The winner is
-    fitted to all rows.
+    attributes are available here as well. No labels are needed: kernels compete by the area under the mass–volume curve
+    on held-out rows, ∫ vol{x: h(x)(θ) ≥ t(θ)} dθ with t(θ) the θ-quantile of h over these rows. The candidates are
+    Gaussian kernels with each feature in units of its own spread, Gaussian kernels in the metric of the covariance for
+    dependent features, Gaussian kernels of the ranks of the features, and Laplacian kernels. In each family the search
+    starts at the default width and changes it while the volume decreases. The winner is fitted to all rows.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        feature in its own spread, an object takes the features as they are.
+        Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
+        each feature by its own spread, an object uses the features unchanged.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows. None: five shuffled folds of at most 1000
         rows.
     n_jobs : int or None
-        Families of kernels that are compared in parallel processes; the choice does not depend on it.
+        The number of families compared in parallel processes; the choice does not depend on it.
     nu, nested, exact_fractions
-        As for :class:`~infinitask.InfiniteOneClassSVM`.
+        As in :class:`~infinitask.InfiniteOneClassSVM`.
     task_kernel, task_gamma, bias_kernel, alpha, measure, quadrature, n_nodes, features, rank, certify, \
 solver, tol, max_iter, device
         As there, for the final fit.
     random_state : None, int or numpy.random.RandomState
-        For the folds and the points by which volumes are measured, and as there.
+        For the folds and the points that measure volumes, and as there.
     verbose : int
         1: a line for each kernel that is compared; and as there.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
-        (with ``n_jobs`` it always ends the fit).
+        The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
+        best kernel so far (with ``n_jobs`` it always ends the fit).
 
     Attributes
     ----------
@@ -297,15 +296,15 @@ solver, tol, max_iter, device
     kernel_ : InputKernel
     cv_results_ : dict
         ``kernels`` (names), ``levels`` (q,), ``volumes`` (kernels, q): the fraction of the reference points in the set
-        that leaves out a fraction ``levels`` of the held-out rows; ``areas`` (kernels,): their means; and ``best``, the
-        position of the choice.
+        that excludes a fraction ``levels`` of the held-out rows; ``areas`` (kernels,): their means; and ``best``, the
+        position of the chosen kernel.
 
     Notes
     -----
     With up to three features the reference points are uniform in a box around the data, and volumes are volumes. In
-    more dimensions no point of a box comes near the data, and all kernels would look alike. There, a reference point is
-    a row in which some features (one, two, four, …, or all) are sampled again from their range: the sets are asked to
-    leave out what differs from a row in a few features, too.
+    higher dimensions no point of a box is near the data, and all kernels would look alike. There, a reference point is
+    a row in which some features (one, two, four, …, or all) are sampled again from their range. Hence the sets should
+    also exclude points that differ from a row in a few features.
 
     Examples
     --------
@@ -333,12 +332,12 @@ solver, tol, max_iter, device
     tol: float = 1e-4
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose the kernel, and learn the level sets.
+        """Choose the kernel and learn the level sets.
 
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            Of blocks and of Dask a sample of at least 20 000 rows chooses the kernel.
+            For blocks and Dask collections, a sample of at least 20 000 rows chooses the kernel.
         y : ignored
         sample_weight : array (n,) or None
         """

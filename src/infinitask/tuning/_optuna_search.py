@@ -1,4 +1,4 @@
-"""A search over parameters on top of Optuna, as a scikit-learn estimator."""
+"""A parameter search with Optuna, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from infinitask.calibration.held_out import out_of_fold
 from infinitask.tuning._score_path import checked, score_of
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
-"""What is searched by default, for features and targets of size one."""
+"""The default search space, for features and targets of size one."""
 
 
 SETTINGS: dict[str, Constraint] = {
@@ -50,58 +50,58 @@ SETTINGS: dict[str, Constraint] = {
     "search_tol": optional(CONSTRAINTS["tol"]),
     "timeout": optional(partial(number, low=0.0, open_low=True)),
 }
-"""What the parameters of a search must be, besides the common table."""
+"""Checks of the parameters of a search, in addition to the common table."""
 
 
 @dataclass(eq=False, repr=False)
 class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
-    """A search for good parameters by cross-validation, one trial after the other, with Optuna.
+    """A sequential search for good parameters by cross-validation, with Optuna.
 
     Parameters
     ----------
     estimator : estimator
-        Of this library, or any of scikit-learn's kind.
+        An estimator of this library, or any scikit-learn estimator.
     space : dict or None
         For each parameter a pair (low, high) of positive numbers, searched on a logarithmic scale; a list of choices;
-        or a distribution of Optuna. A pair of integers stands for the integers between, such as {"n_nodes": (10, 80)},
-        unless the parameter is a real number. Names as for ``set_params``. None: λ from 1e-7 to 10 and γ from 1e-3 to
-        100, which suits standardised data.
+        or a distribution of Optuna. A pair of integers means the integers in between, such as {"n_nodes": (10, 80)},
+        unless the parameter is a real number. Names are those of ``set_params``. None: λ from 1e-7 to 10 and γ from
+        1e-3 to 100, which suits standardised data.
     n_trials : int
-        Parameters that are tried in all; trials found in ``storage`` count.
+        The total number of trials, including those found in ``storage``.
     timeout : float or None
-        Seconds after which no further trial is begun; at least one is made. None: no limit.
+        The number of seconds after which no further trial starts; at least one is run. None: no limit.
     sampler : {"tpe", "gp", "random"} or optuna sampler
         Tree-structured Parzen estimators; a Gaussian process with expected improvement that starts from 27 Sobol
-        points, as in the paper; at random. With one of these and a ``random_state``, an interrupted search that goes on
-        finds the same as one that was not interrupted.
+        points, as in the paper; random sampling. With one of these and a ``random_state``, an interrupted search that
+        is continued has the same result as an uninterrupted one.
     cv : int, splitter or iterable of (train, test)
         As in scikit-learn.
     scoring : str, callable or None
         As in scikit-learn, greater is better; None: the estimator's ``score``. ``infinitask.metrics`` has scorers for
         the integrated and for the finite-level losses.
     search_tol : float or None
-        The duality gap of the fits during the search, where the estimator has a ``tol``; the final fit has its own.
-        None: its own always.
+        The duality gap of the fits during the search, if the estimator has a ``tol``; the final fit uses that ``tol``.
+        None: all fits use it.
     n_jobs : int
-        Folds that are fitted in parallel processes; the scores do not depend on it.
+        The number of folds fitted in parallel processes; the scores do not depend on it.
     storage : path, optuna storage or None
-        A file, made if it is not there, that holds the trials as they are done. A search with the same data and
-        settings goes on from there; anything else is refused.
+        A file for the finished trials, created if it does not exist. A search with the same data and settings continues
+        from it; any other search raises an error.
     refit : bool
         Whether to fit the estimator with the best parameters to all rows.
     progress : bool
-        Show a bar with the best score so far.
+        Whether to show a progress bar with the best score so far.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does: it ends the search and the fit, or only the search, once a trial is done.
+        The effect of Ctrl-C. "raise" ends the fit, "best" only the search, if a trial is finished.
     random_state : None, int or numpy.random.RandomState
 
     Attributes
     ----------
     best_params_ : dict
     best_score_ : float
-        The mean over the folds.
+        The mean score over the folds.
     best_estimator_ : estimator
-        Only with ``refit``; ``predict`` and all its other methods and attributes are there as well.
+        Only with ``refit``; ``predict`` and all its other methods and attributes are available here as well.
     cv_results_ : dict of lists
         ``params``, ``mean_test_score``, ``std_test_score`` and ``splits_test_score`` of every finished trial, in order.
     study_ : optuna.study.Study
@@ -139,7 +139,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------------ the search
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Search, and fit with what was found.
+        """Search for the best parameters, and fit with them.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 for k in range(done, self.n_trials):
                     if values and self.timeout is not None and time.monotonic() - begun >= self.timeout:
                         break
-                    if self.sampler in ("tpe", "random"):  # random numbers follow the trial, not this process
+                    if self.sampler in ("tpe", "random"):  # random numbers depend on the trial, not on this process
                         study.sampler = _sampler(optuna, self.sampler, space, (seed + 7919 * k) % 2**31)
                     trial = study.ask(space)
                     try:
@@ -196,7 +196,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                         trial.set_user_attr("splits", scores)
                         loss = -float(np.mean(scores))
                         study.tell(trial, -loss)
-                    if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
+                    if kept is not None:  # write a finished trial in one piece: an interrupted write leaves no trace
                         kept.add_trial(study.get_trials(deepcopy=False)[k])
                     bar.update()
                     values = _values(study)
@@ -212,7 +212,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_settings(self) -> None:
-        """An error where a parameter of the search is wrong."""
+        """Raise an error if a parameter of the search is invalid."""
         check_parameters(self.get_params(deep=False), SETTINGS)
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
             raise TypeError(
@@ -225,7 +225,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             )
 
     def _distributions(self, optuna: Any) -> dict[str, Any]:
-        """The space in the words of Optuna, or an error."""
+        """Convert the space to distributions of Optuna, or raise an error."""
         known, space = self.estimator.get_params(), SPACE if self.space is None else self.space
         found = {name: _distribution(optuna, name, given, known.get(name)) for name, given in space.items()}
         if not found:
@@ -241,7 +241,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         return found
 
     def _kept(self, optuna: Any, space: Mapping[str, Any], X: Any, y: Any, weight: Any, folds: Any) -> Any:
-        """The study that holds the finished trials, new or as far as it came; None without a storage."""
+        """Return the study of the finished trials, new or continued; None without a storage."""
         storage = self.storage
         if storage is None:
             return None
@@ -287,17 +287,17 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
 
     # -------------------------------------------------------------------------------------------------- the estimator
     def predict(self, X: Any, *arguments: Any, **options: Any) -> HostArray:
-        """What the best estimator predicts."""
+        """Return the predictions of the best estimator."""
         check_is_fitted(self, "best_estimator_")
         return np.asarray(self.best_estimator_.predict(X, *arguments, **options))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """By ``scoring``, of the best estimator."""
+        """Return the score of the best estimator, by ``scoring``."""
         check_is_fitted(self, "best_estimator_")
         return score_of(self.best_estimator_, X, y, self.scoring)
 
     def __getattr__(self, name: str) -> Any:
-        # all else that the best estimator has; called only where this object has no such attribute
+        # other attributes of the best estimator; called only if this object has no such attribute
         if name.startswith("_") or "best_estimator_" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.best_estimator_, name)
@@ -307,7 +307,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
 
 
 def _score_of_fit(model: Any, seen: dict[str, Any], X: Any, y: Any, *, scoring: Any) -> float:
-    """The score at the held-out rows of a fold."""
+    """The score on the held-out rows of a fold."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # most trials are not chosen
         return score_of(model.fit(**seen), X, y, scoring)
@@ -319,7 +319,7 @@ def _values(study: Any) -> list[float]:
 
 
 def _distribution(optuna: Any, name: str, given: Any, default: Any = None) -> Any:
-    """What a user wrote, as Optuna's distribution; ``default`` is what the estimator has for this parameter."""
+    """Convert a user's entry to a distribution of Optuna; ``default`` is the estimator's value of the parameter."""
     if isinstance(given, optuna.distributions.BaseDistribution):
         return given
     if isinstance(given, list) and given:
@@ -335,7 +335,7 @@ def _distribution(optuna: Any, name: str, given: Any, default: Any = None) -> An
 
 
 def _is_real(name: str, default: Any) -> bool:
-    """Whether a parameter takes real numbers, by the common table or by the value it has: (1, 10) for alpha."""
+    """Whether a parameter is a real number, by the common table or by its current value: (1, 10) for alpha."""
     parameter = name.rpartition("__")[2]
     if parameter not in CONSTRAINTS:
         return isinstance(default, float)
@@ -361,7 +361,7 @@ def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> An
 
 
 def _drop_cut_off_line(file: Path) -> None:
-    """Drop a last line that was cut off: what is written next would join it."""
+    """Drop an incomplete last line, to which the next write would append."""
     if file.exists():
         text = file.read_bytes()
         whole = text.rfind(b"\n") + 1
@@ -371,7 +371,7 @@ def _drop_cut_off_line(file: Path) -> None:
 
 @contextmanager
 def _without_messages(optuna: Any) -> Iterator[None]:
-    """Without a line for every trial, and without warnings about experimental parts of Optuna."""
+    """Suppress the line for every trial, and warnings about experimental parts of Optuna."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

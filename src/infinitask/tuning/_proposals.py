@@ -1,11 +1,11 @@
-r"""The next point to look at, by expected improvement under a Gaussian process.
+r"""The next point to evaluate, by expected improvement under a Gaussian process.
 
 With f the score in the unit cube of (logarithmic) parameters, and f* the best one so far, the next point maximises
 
 .. math:: E[(f - f^*)_+] = (\mu - f^*) \, \Phi(u) + \sigma \, \varphi(u), \qquad u = (\mu - f^*) / \sigma .
 
-Every choice depends on the seed and the points before it, and on nothing else: a search that was interrupted goes on as
-if it had not been.
+Every choice depends only on the seed and the points before it: a search that is interrupted and continued proposes the
+same points.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from infinitask._base.arrays import HostArray, normal_scores
 
 CANDIDATES = 1024
-"""Points of the cube among which the next one is chosen; the same number lies around the five best ones."""
+"""The number of random points from which the next one is chosen; the same number is sampled near the five best ones."""
 
 GROWTH = 1.1
-"""Length scales are estimated again when the number of points has grown by this factor: it takes most of the time."""
+"""Length scales are estimated again if the number of points has grown by this factor: this takes most of the time."""
 
 
 class Proposals:
@@ -34,9 +34,9 @@ class Proposals:
     Parameters
     ----------
     dimension : int
-        Of the unit cube.
+        The dimension of the unit cube.
     n_startup : int
-        Sobol points.
+        The number of Sobol points.
     seed : int
 
     Examples
@@ -55,7 +55,7 @@ class Proposals:
         self._scales: tuple[int, HostArray] | None = None
 
     def __call__(self, number: int, points: HostArray, scores: HostArray) -> HostArray:
-        """The point of this number, (dimension,), after others (k, dimension) and what they are worth (k,)."""
+        """Return the point with this number, (dimension,), given others (k, dimension) and their scores (k,)."""
         if number < self.n_startup:
             return np.asarray(self._startup[number])
         rng = np.random.default_rng([self.seed, number])
@@ -79,18 +79,18 @@ class Proposals:
         return np.asarray(qmc.Sobol(self.dimension, seed=self.seed).random_base2(power))
 
     def _process(self, points: HostArray, scores: HostArray) -> GaussianProcessRegressor:
-        """The process of the normal scores, with length scales from now or from not long ago.
+        """The process of the normal scores, with current or recent length scales.
 
-        Far from the optimum a score may be a thousand times worse, which tells nothing of it; its rank does.
+        Far from the optimum a score may be a thousand times worse, which is not informative; its rank is.
         """
         kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(
             np.full(self.dimension, 0.3), (0.03, 10.0), nu=2.5
         ) + WhiteKernel(0.05, (1e-4, 1.0))
-        # the points they were estimated from follow from the count alone: an interruption changes nothing
+        # the points used for the estimate depend only on the count: an interruption changes nothing
         last = _last_estimate(points.shape[0])
         if self._scales is None or self._scales[0] != last:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is a result
+                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its bound is a valid result
                 estimated = GaussianProcessRegressor(kernel).fit(points[:last], normal_scores(scores[:last]))
             self._scales = last, estimated.kernel_.theta
         return GaussianProcessRegressor(kernel.clone_with_theta(self._scales[1]), optimizer=None).fit(
@@ -99,7 +99,7 @@ class Proposals:
 
 
 def _last_estimate(count: int) -> int:
-    """At how many trials length scales were last estimated."""
+    """The number of trials at which length scales were last estimated."""
     last = 2
     while max(last + 1, int(last * GROWTH)) <= count:
         last = max(last + 1, int(last * GROWTH))

@@ -1,10 +1,10 @@
-"""The choice of a kernel and λ: kernels race along paths of λ, and a rule says what is taken.
+"""The choice of a kernel and λ: kernels race along paths of λ, and a rule selects the winner.
 
-Candidates are ranked (:mod:`~infinitask.tuning._candidates`); the first ones and sums of them race by their losses on
-held-out rows (:mod:`~infinitask.tuning._contest`), all of them with some rows first where there are many. The result is
-a table of losses, kernels × λ × folds, and not all of it is worth computing. A path begins near the λ that was best in
-the ranking, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while that helps. Of
-thousands of rows some choose the kernel; λ and the rank are then refined with all.
+Candidates are ranked (:mod:`~infinitask.tuning._candidates`). The first ones and sums of them race by their losses on
+held-out rows (:mod:`~infinitask.tuning._contest`), first on a subset of the rows if there are many. The result is a
+table of losses, kernels × λ × folds, of which only a part is computed. A path starts near the best λ of the ranking.
+It proceeds towards smaller λ until two in a row are clearly worse, and towards larger λ while that improves. With
+thousands of rows, a subset chooses the kernel; λ and the rank are then refined on all rows.
 """
 
 from __future__ import annotations
@@ -44,41 +44,41 @@ from infinitask.tuning._defaults import (
 )
 
 NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
-"""Why 'precomputed' is refused."""
+"""The reason why 'precomputed' is not supported."""
 
 
 class Selection(NamedTuple):
-    """The kernel and λ that were chosen, and what they were chosen from."""
+    """The chosen kernel and λ, with the candidates."""
 
     kernel: InputKernel
     kind: Kind
-    """How the kernel is made from rows."""
+    """Creates the kernel from rows."""
     alpha: float
-    """λ, in the units of the targets as they were given."""
+    """λ in the units of the given targets."""
     results: dict[str, Any]
     """The table, see ``cv_results_`` of the self-tuned models."""
     contest: Contest
-    """Of all rows, with the number of landmarks that is enough for many of them."""
+    """The contest of all rows, with a sufficient number of landmarks if there are many."""
 
     @property
     def ignores_inputs(self) -> bool:
-        """Whether a λ was taken that nearly ignores the features."""
+        """Whether the chosen λ nearly ignores the features."""
         return bool(self.results["best"][1] == 0)
 
 
 def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
-    """The kernel and λ for a contest of any size.
+    """Return the kernel and λ for a contest of any size.
 
     Parameters
     ----------
     contest : Contest
     kernels : "auto" or sequence of kernels
     rule : {"one-se", "best"}
-        "one-se": a λ that ignores the features unless the best is better by a standard error, else the largest that is
-        about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring the
-        features by less than half of one.
+        "one-se": a λ that ignores the features unless the best one is better by a standard error, otherwise the largest
+        λ that is about as good as the best one. "best": the λ with the smallest loss, unless it improves on ignoring
+        the features by less than half a standard error.
     seed : int
-        For the rows that choose the kernel where there are many.
+        Samples the rows that choose the kernel if there are many.
     """
     counted = contest.counted
     with one_blas_thread():
@@ -98,7 +98,7 @@ def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
 
 
 def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
-    """The choice by all rows of a contest."""
+    """Return the choice based on all rows of a contest."""
     unit, lambdas = contest.units.spread, contest.lambdas
     contest.progress.say(f"ranking kernels on {contest.targets.size} rows")
     entrants = _entrants(contest, kernels)
@@ -118,10 +118,10 @@ def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
 
 
 def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) -> Selection:
-    """The choice for all rows, from a kernel and λ that were chosen with fewer of them, at the positions ``used``.
+    """Refine on all rows a kernel and λ that were chosen on some of them, at the positions ``used``.
 
-    λ follows the rows, and then the loss of a fifth of them; the number of features grows until that loss no longer
-    falls. Rows that are held out had no part in the kernel, as far as there are enough others.
+    λ is scaled to the number of rows, then chosen by the loss on a fifth of them. The number of features grows until
+    this loss no longer decreases. Held-out rows were not used for the kernel if there are enough others.
     """
     n, unit, lambdas = contest.targets.size, contest.units.spread, contest.lambdas
     order = np.random.default_rng(seed).permutation(n)
@@ -151,7 +151,7 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
 
 
 def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
-    """The kernels that compete: all that a user gave, or the first ranked ones and sums of them."""
+    """Return the kernels that compete: all given ones, or the first ranked ones and sums of them."""
     recipe, X, y, *_ = contest.rows
     counted, stationary = contest.counted, only_stationary(recipe)
     given = given_kernels(kernels, X[counted], NO_MATRIX)
@@ -166,17 +166,17 @@ def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
 
 # ------------------------------------------------------------------------------------------------------- the race
 def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest]:
-    """Let ranked kernels race along falling λ; paths begin at the λ of the ranking.
+    """Race ranked kernels along descending λ; paths start at the λ of the ranking.
 
-    A path over λ that were listed begins where it ignores the features, which says nothing about a kernel, and does not
-    end where neighbours are alike. With ``heats`` and enough rows, all kernels race with some of them first.
+    A path over λ listed by the user starts where it ignores the features, which contains no information on a kernel,
+    and does not end if neighbours are equal. With ``heats`` and enough rows, all kernels race on some of them first.
 
     Returns
     -------
     losses : ndarray (kernels, λ, folds)
-        inf for fits that were not made.
+        inf for fits that were not computed.
     contest : Contest
-        Whose losses these are: a race that was broken off may have ended in its heat.
+        The contest of these losses: an interrupted race may have ended in its heat.
     """
     assert contest.rows.y is not None
     counted, lambdas = contest.counted, contest.lambdas
@@ -187,7 +187,7 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
     if not (heats and worth_it):
         contest.progress.say(f"{len(entrants)} kernels with all rows")
         return _walked(contest, entrants, begins)[0], contest
-    # kernels that learn from targets are made from the other rows, as they were for the ranking
+    # kernels that learn from targets are created from the other rows, as for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {rows.size} rows")
     first, ended = _walked(heat, known, begins)
@@ -202,14 +202,14 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
 
 
 def _rate(fewer: Contest, contest: Contest) -> float:
-    """The factor from λ of fewer rows to λ of all."""
+    """The factor from λ for fewer rows to λ for all."""
     return float((fewer.counted.size / contest.counted.size) ** RIDGE_RATE)
 
 
 def _walked(
     contest: Contest, entrants: list[Candidate], begins: list[int], finalists: list[int] | None = None
 ) -> tuple[HostArray, bool]:
-    """The losses of all kernels, or of the finalists, (kernels, λ, folds), and whether all of them were tried.
+    """Return losses of all kernels, or of the finalists, (kernels, λ, folds), and whether all of them were tried.
 
     An interrupt before the first loss is an error, unless finalists have losses of a heat.
     """
@@ -223,7 +223,7 @@ def _walked(
         paths = (delayed(path_of)(contest, entrants[k].kind, begins[k]) for k in some)
         for k, column in zip(some, Parallel(n_jobs=contest.n_jobs)(paths), strict=True):
             if begins[k] + 1 < len(column) and is_hopeless(column, begins[k], leader()):
-                column[begins[k] + 2 :], column[: begins[k]] = np.inf, np.inf  # as one process would leave it
+                column[begins[k] + 2 :], column[: begins[k]] = np.inf, np.inf  # as in a single process
             table[k] = column
         return table, True
     for count, k in enumerate(some, 1):
@@ -246,7 +246,7 @@ def nearest(lambdas: HostArray, value: float) -> int:
 
 
 def path_of(contest: Contest, kind: Kind, begin: int, leader: float = np.inf) -> HostArray:
-    """The losses of a kernel, (k, folds), as far as a walk along λ looks at them; see :func:`walk`."""
+    """Return the losses of a kernel, (k, folds), for the λ visited by :func:`walk`."""
     lambdas, fits = contest.lambdas, QuickFits(contest, kind)
 
     def losses(i: int) -> list[float]:
@@ -265,32 +265,32 @@ def walk(
     *,
     flat_ends: bool = True,
 ) -> HostArray:
-    """From a first λ to smaller ones until two in a row are not worth it or nothing changes, then to larger ones while
-    that helps.
+    """Walk from a first λ to smaller ones until two in a row are clearly worse or nothing changes, then to larger ones
+    while that improves.
 
     Parameters
     ----------
     losses : callable
-        The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
+        The number of a λ, of ``count`` descending ones → its losses, one for each fold.
     count, begin : int
     ignoring : ndarray (folds,)
-        The losses of what ignores the features.
+        The losses of predictions that ignore the features.
     leader : float
-        The mean loss of the best so far; a path ends at its second λ if it is far from it.
+        The mean loss of the best path so far; a path ends at its second λ if it is far worse.
     flat_ends : bool
-        Whether a path ends where its losses no longer change. Not so for λ that may lie close together.
+        Whether a path ends if its losses no longer change. False for λ that may be close to each other.
 
     Returns
     -------
     ndarray (count, folds)
-        inf for every λ that was not looked at.
+        inf for every λ that was not visited.
     """
     column, folds = np.full((count, ignoring.size), np.inf), ignoring.size
     misses = 0
     for i in range(begin, count):
         column[i] = losses(i)
         best = int(np.argmin(column.mean(axis=1)))
-        # a smaller λ cannot win if the folds agree that this one is worse, or if it is and the best one is not nothing
+        # a smaller λ cannot win if the folds agree that this one is worse, or if it is and the best λ uses X
         far = np.mean(column[i]) > CLEARLY_WORSE * np.mean(column[best])
         lost = (far and surely_worse(ignoring, column[best], folds)) or _is_worse(column[i], column[best], folds)
         misses = misses + 1 if lost else 0
@@ -306,25 +306,25 @@ def walk(
 
 
 def _is_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
-    """Whether the folds agree that a λ is worse than the best one, by a difference that means something."""
+    """Whether the folds agree that a λ is worse than the best one, by a relevant difference."""
     return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
 
 
 def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
-    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the features."""
+    """Whether the last losses of a path (λ, folds) are all equal, and not those of ignoring the features."""
     last = path[-4:].mean(axis=1)
     alike, known = np.max(last) <= SLIGHTLY_WORSE * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
     return bool(last.size == 4 and alike and known)
 
 
 def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
-    """Whether a path is far from the best so far at its first two λ, and does not come nearer fast."""
+    """Whether a path is far worse than the best one at its first two λ, and does not approach it fast."""
     better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
     return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if worse > 0.0 else False
 
 
 def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
-    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the features."""
+    """The positions of the kernel and of λ; the first λ if nothing is better than ignoring the features."""
     means = table.mean(axis=2)
     k, i = (int(place) for place in np.unravel_index(np.argmin(means), means.shape))
     if not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS if rule == "best" else 1.0):
@@ -336,9 +336,9 @@ def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> t
 
 
 def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
-    """Whether the mean difference is above a number of standard errors.
+    """Whether the mean difference exceeds a number of standard errors.
 
-    Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
+    Repeats reduce the variance of the mean but reuse the same rows: the standard error is that of a single repeat.
     """
     if not np.all(np.isfinite(losses)):
         return True

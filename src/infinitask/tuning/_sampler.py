@@ -21,9 +21,9 @@ class ExpectedImprovement(BaseSampler):
     Parameters
     ----------
     space : dict of optuna distributions
-        All parameters. Those that are neither floats nor integers are sampled at random.
+        All parameters. Parameters that are neither floats nor integers are sampled at random.
     n_startup : int
-        Sobol points.
+        The number of Sobol points.
     seed : int
 
     Examples
@@ -48,15 +48,15 @@ class ExpectedImprovement(BaseSampler):
         self.seed = seed
         self._proposals = Proposals(len(self.space), n_startup, seed)
 
-    # ------------------------------------------------------------------------------------ what Optuna asks for
+    # ------------------------------------------------------------------------------------ required by Optuna
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The numbers among the parameters: they are chosen together."""
+        """Return the numeric parameters, which are chosen together."""
         return dict(self.space)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next point."""
+        """Return the next point."""
         if not self.space:
             return {}
         done = [t for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if t.number < trial.number]
@@ -70,6 +70,6 @@ class ExpectedImprovement(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """One parameter at random."""
+        """Sample one parameter at random."""
         random = RandomSampler(seed=(self.seed * 1_000_003 + trial.number) % 2**32)
         return random.sample_independent(study, trial, param_name, param_distribution)

@@ -1,4 +1,4 @@
-"""Cross-validated scores along a path of λ, and what a search over any parameters shares with it."""
+"""Cross-validated scores along a path of λ, and helpers shared with the parameter search."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def score_path(
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> HostArray:
-    """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
+    """Return cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    Within a fold λ falls, and each fit starts from the one before it, see :func:`~infinitask.fit_path`.
+    λ decreases within a fold, and each fit starts from the previous one, see :func:`~infinitask.fit_path`.
 
     Parameters
     ----------
     estimator : estimator of this library
-        With a parameter ``alpha``.
+        Must have a parameter ``alpha``.
     X : array (n, d)
     y : array (n,) or None
     alphas : array (k,)
     gammas : array (g,) or None
-        Bandwidths of the input kernel, which must then be given by a name; None: the estimator's own.
+        Bandwidths of the input kernel, which must be given by name; None: that of the estimator.
     cv : int, splitter or iterable of (train, test), default=5
         As in scikit-learn: folds are stratified for classifiers.
     scoring : str, callable or None
@@ -55,11 +55,11 @@ def score_path(
     sample_weight : array (n,) or None
         Weights of the fit; scores are not weighted.
     n_jobs : int or None
-        Folds that are fitted in parallel processes; the scores do not depend on it.
+        The number of folds fitted in parallel processes; the scores do not depend on it.
 
     Returns
     -------
-    ndarray (g, k, folds), or (k, folds) where ``gammas`` is None
+    ndarray (g, k, folds), or (k, folds) if ``gammas`` is None
 
     Examples
     --------
@@ -84,7 +84,7 @@ def score_path(
         gammas = positive_numbers("gammas", gammas)
     n_jobs = jobs("n_jobs", n_jobs)
     X, y, weight, splits = checked(estimator, X, y, sample_weight, cv, scoring)
-    # nothing is certified beyond the duality gap, and no rank grows
+    # only the duality gap is certified, and the rank does not grow
     plain = {"certify": None} | ({"rank": None} if estimator.rank == "auto" else {})
     job = partial(_scores_of_path, alphas=alphas, scoring=scoring)
     tables, missed = [], 0
@@ -108,7 +108,7 @@ def score_path(
 def _scores_of_path(
     model: Any, seen: dict[str, Any], X: Any, y: Any, *, alphas: HostArray, scoring: Any
 ) -> tuple[list[float], int]:
-    """The score of each λ at the held-out rows, and how many fits missed the gap."""
+    """Return the score of each λ on the held-out rows, and the number of fits that did not reach the gap."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # most of these models are not chosen
         models = fit_path(model, **seen, alphas=alphas)
@@ -118,7 +118,7 @@ def _scores_of_path(
 def checked(
     estimator: Any, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any
 ) -> tuple[Any, Any, HostArray | None, Splits]:
-    """X and y in memory, weights and folds of a cross-validation, or an error before anything is fitted."""
+    """Return X and y in memory, weights and folds of a cross-validation, or raise an error before any fit."""
     in_memory(X)
     with naming("X" if y is None else "X and y"):
         X, y = indexable(X, y)
@@ -129,6 +129,6 @@ def checked(
 
 
 def score_of(model: Any, X: Any, y: Any, scoring: Any) -> float:
-    """The score of a fitted model."""
+    """Return the score of a fitted model."""
     scorer = check_scoring(model, scoring)
     return float(scorer(model, X) if y is None else scorer(model, X, y))

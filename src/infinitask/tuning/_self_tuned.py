@@ -1,7 +1,7 @@
 """Models that tune themselves, as ``RidgeCV`` does.
 
 They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._race`), fit the chosen model to all rows,
-hold it as ``best_estimator_`` and predict as it does.
+store it as ``best_estimator_``, and use it for predictions.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from infinitask.tuning._defaults import GAP_OF_MANY, MANY_ROWS
 from infinitask.tuning._race import Selection, chosen
 
 PINBALL = QuantileTask().loss
-"""Quantiles are compared by it, whatever loss they are fitted with."""
+"""The loss that compares quantiles, for any loss of the fit."""
 
 
 class Compared(NamedTuple):
-    """The rows by which models are compared, and where all rows are if these are only a sample."""
+    """The rows on which models are compared, and the source of all rows if they are only a sample."""
 
     X: Any
     y: Any
@@ -55,13 +55,13 @@ class Compared(NamedTuple):
 
 @estimator
 class SelfTuned(CallbackSupportMixin, BaseEstimator):
-    """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
+    """A model that chooses its kernel and λ; the methods of its ``best_estimator_`` are available here as well."""
 
     _model: ClassVar[type[Any]]
     """The class of ``best_estimator_``."""
 
     _default_task: ClassVar[str]
-    """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
+    """The parameter with the default tasks of predictions; it is read at each prediction."""
 
     _own: ClassVar[dict[str, Any]] = {}
     """Parameters of the final fit that this model sets itself, besides the kernel and λ."""
@@ -92,10 +92,10 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
             method = inspect.getattr_static(cls._model, name)
             if not name.startswith("_") and not hasattr(cls, name) and isinstance(method, (FunctionType, staticmethod)):
                 setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
-        super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
+        super().__init_subclass__(**kwargs)  # scikit-learn inspects the methods here
 
     def _begin(self, X: Any, y: Any, sample_weight: Any) -> tuple[Compared, Prepared]:
-        """Check parameters and data, and forget an earlier fit: the rows that choose, as given and as prepared."""
+        """Check parameters and data, and forget an earlier fit; return the rows that choose, as given and prepared."""
         check_parameters(self.get_params(deep=False), self._constraints)
         forget(self)
         source = far_rows(X, y, sample_weight)
@@ -107,7 +107,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         return given, self._estimator()._prepare(*given[:3])
 
     def _estimator(self, **chosen: Any) -> Any:
-        """The model inside, with the parameters it shares with this one and those that are chosen."""
+        """Create the inner model, with the parameters shared with this one and the chosen ones."""
         shared = self._model._get_param_names()
         given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
         if given["tol"] is None:
@@ -115,14 +115,14 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         return self._model(**given, **chosen)
 
     def _raced(self, rows: Prepared, criterion: Loss | None = None) -> Selection:
-        """The kernel and λ that some rows choose by a loss; None: by the log loss of two classes."""
+        """Choose a kernel and λ on some rows by a loss; None: the log loss of two classes."""
         contest = Contest.of(self, rows, criterion)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return chosen(contest, self.kernels, self.rule, seed)
 
     def _refit(self, choice: Selection, given: Compared, **changes: Any) -> None:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
-        # what ignores the features has nothing to calibrate: a free bias moves all the way by itself
+        # a model that ignores the features needs no calibration: its free bias adapts by itself
         own = {} if choice.ignores_inputs else self._own
         alpha, survey = choice.alpha, given.survey
         if survey is not None and self.alphas is None and not choice.ignores_inputs:
@@ -138,9 +138,9 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         self.best_estimator_ = best
 
     def _fitted(self, best: Any, given: Compared, **changes: Any) -> None:
-        """Fit a model to all rows, in parts where the plain estimator would; ``changes`` are those of its recipe.
+        """Fit a model to all rows, in parts if the plain estimator does so; ``changes`` are those of its recipe.
 
-        No warning: this model chooses by itself what one would advise.
+        Issues no warning: this model already makes the choices that a warning would recommend.
         """
         rows, survey = best._prepare(given.X, given.y, given.weight), given.survey
         if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
@@ -153,7 +153,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
             best._learn(rows, warn=False)
 
     def _best(self) -> Any:
-        """The model inside, with the default task as it is now."""
+        """The inner model, with the current default task."""
         if "best_estimator_" not in vars(self):
             check_is_fitted(self)
         best, task = self.best_estimator_, getattr(self, self._default_task)
@@ -172,14 +172,14 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         return get_tags(self._model())
 
     def __getattr__(self, name: str) -> Any:
-        # called only where this object has no such attribute: fitted attributes of the model inside
+        # called only if this object has no such attribute: fitted attributes of the inner model
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self._best(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _passed_on(name: str, method: Any) -> Any:
-    """A method of the model inside as a method of the model that chose it."""
+    """Wrap a method of the inner model as a method of this model."""
 
     @wraps(method)
     def passed_on(self: SelfTuned, *arguments: Any, **options: Any) -> Any:
@@ -195,50 +195,51 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation.
 
     The result is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
-    attributes are here as well. How it is chosen: candidate kernels (linear, Gaussian, Matérn and Laplacian with one
-    scale, with a scale for each feature, in a metric learnt from gradients, sums over the features, and all of these on
-    the ranks of the features) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y,
-    which is closed form. The first ones, linear ones and sums of them compete by the cross-validated pinball loss along
-    a path of λ; from 600 rows on with at most 500 of them first, and the best three with all. Unless the winner is
-    better than ignoring the features by more than one standard error of the difference, a λ is taken that nearly
-    ignores them; else the largest of the winner's that is worse than its best by no more than half of one. The model is
-    then fitted to all rows, and its levels are calibrated by held-out rows. Of more than 2000 rows, 2000 choose the
-    kernel; λ and the number of landmarks are then chosen by the loss of rows held out of all.
+    attributes are available here as well. Candidate kernels (linear, Gaussian, Matérn and Laplacian with one scale,
+    with a scale for each feature, in a metric learnt from gradients, sums over the features, and all of these on the
+    ranks of the features) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y, which
+    has a closed form. The first ones, linear ones and sums of them compete by the cross-validated pinball loss along a
+    path of λ. With at least 600 rows they compete on at most 500 of them first, and the best three on all. If the
+    winner improves on ignoring the features by at most one standard error of the difference, a λ that nearly ignores
+    them is chosen. Otherwise it is the largest λ of the winner whose loss exceeds the smallest by at most half a
+    standard error. The model is then fitted to all rows, and its levels are calibrated on held-out rows. With more than
+    2000 rows, 2000 choose the kernel; λ and the number of landmarks are then chosen by the loss on rows held out of
+    all.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        feature in its own spread, an object takes the features as they are.
+        Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
+        each feature by its own spread, an object uses the features unchanged.
     alphas : array (k,) or None
-        The λ that compete, for y in its own units, besides one that nearly ignores the features; None: up to 20 that
-        follow the spread of y.
+        The λ that compete, for y in its own units, besides one that nearly ignores the features; None: up to 20,
+        scaled to the spread of y.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
-        sorted. None: five shuffled folds, repeated up to four times where there are few rows.
+        As in scikit-learn: a number means folds in the order of the rows, so use a shuffled splitter if the rows are
+        sorted. None: five shuffled folds, repeated up to four times if there are few rows.
     rule : {"one-se", "best"}
-        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the features by less
+        "one-se": see above. "best": the λ with the smallest loss, unless it improves on ignoring the features by less
         than half a standard error.
     n_jobs : int or None
-        Kernels that are compared in parallel processes; the choice does not depend on it.
+        The number of kernels compared in parallel processes; the choice does not depend on it.
     calibrated : bool, default=True
-        Whether levels are calibrated by held-out rows, so that a fraction q of new rows lies below the q-quantile on
-        average, see ``Levels``: ``levels_``.
+        Whether levels are calibrated on held-out rows, such that on average a fraction q of new rows is below the
+        q-quantile, see ``Levels``: ``levels_``.
     noncrossing : float, "rearrange" or "hard", default="rearrange"
-        As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training rows.
-        With "rearrange", the default here, predictions are sorted, and no two levels cross at any x; the fit has no
-        penalty then.
+        As in :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training rows.
+        With "rearrange", the default here, predictions are sorted, and no two levels cross at any x; the fit then has
+        no penalty.
     smoothing, quantiles
         As there.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
         As there, for the final fit.
     tol : float or None
-        The duality gap of the final fit; None: 1e-4, and 1e-3 with more than 5000 rows.
+        The duality gap of the final fit; None: 1e-4, or 1e-3 with more than 5000 rows.
     verbose : int, default=0
-        Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
+        Above 0, lines on standard error show the current candidate, the best loss so far and the estimated time left.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
-        (with ``n_jobs`` it always ends the fit).
+        The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
+        best candidate so far (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
         For the folds, and as there.
 
@@ -249,15 +250,16 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
     offset_ : float
-        The median of y, which is taken off before the fit and added to its predictions.
+        The median of y, which is subtracted before the fit and added to its predictions.
     ignores_inputs_ : bool
-        Whether a λ was taken that nearly ignores the features.
+        Whether the chosen λ nearly ignores the features.
     cv_results_ : dict
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
-        (folds,): the mean pinball losses, those of quantiles without features among them, inf where a fit could not win
-        and was left out, as all fits of kernels that lost the heat; and ``best``, the position of the choice in
-        ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows these
-        are of some of them, ``best`` has the λ of all, and ``refined`` (ranks, k) the losses of rows held out of all.
+        (folds,): the mean pinball losses, and those of quantiles that ignore the features; inf for fits that could not
+        win and were skipped, such as all fits of kernels that lost the heat; and ``best``, the position of the choice
+        in ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows
+        they are computed on a subset, ``best`` has the λ of all, and ``refined`` (ranks, k) the losses on rows held
+        out of all.
 
     Examples
     --------
@@ -289,10 +291,11 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
-            λ of the sample is divided by the root of the number of rows each of its rows stands for.
+            For blocks and Dask collections, a sample of at least 20 000 rows chooses and calibrates; the model is
+            fitted to all rows. λ of the sample is divided by the root of the number of rows that each sampled row
+            represents.
         y : array (n,)
-            None for blocks, which hold it.
+            None for blocks, which contain it.
         sample_weight : array (n,) or None
         """
         with reported(self, X, y, sample_weight, tuning=True):
@@ -307,11 +310,11 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         return self
 
     def _calibrate(self, choice: Selection) -> None:
-        """Calibrate levels by held-out rows: of ten folds, of those given, or of the fold held out of many rows."""
+        """Calibrate levels on held-out rows: of ten folds, of the given folds, or of one fold of many rows."""
         contest = choice.contest
         contest.progress.say("calibrating levels")
         folds = contest.folds
-        if len(folds) > 1 and self.cv is None:  # given folds may keep rows together that belong so
+        if len(folds) > 1 and self.cv is None:  # given folds may keep related rows together
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             count = min(CALIBRATION_FOLDS, contest.rows.weight.size)
             folds = list(KFold(count, shuffle=True, random_state=seed).split(contest.rows.X))
@@ -329,37 +332,38 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
     The result is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
-    fitted attributes are here as well. It is chosen as in :class:`~infinitask.InfiniteQuantileRegressorCV`, but
-    compared by the log loss of held-out rows, with log-odds that are linear in h: decisions are calibrated after the
-    fit, for any cost, and what counts is how well h tells rows apart. The bias is almost free, which suits rare
+    fitted attributes are available here as well. It is chosen as in :class:`~infinitask.InfiniteQuantileRegressorCV`,
+    but compared by the log loss on held-out rows, with log-odds that are linear in h. Decisions are calibrated after
+    the fit, for any cost, so only the discrimination between rows matters. The bias is almost free, which suits rare
     classes.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        feature in its own spread, an object takes the features as they are.
+        Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
+        each feature by its own spread, an object uses the features unchanged.
     alphas : array (k,) or None
         The λ that compete; None: up to 20.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
-        sorted. None: five shuffled folds stratified by class, repeated up to four times where there are few rows.
+        As in scikit-learn: a number means folds in the order of the rows, so use a shuffled splitter if the rows are
+        sorted. None: five shuffled folds stratified by class, repeated up to four times if there are few rows.
     rule : {"one-se", "best"}
-        A λ that nearly ignores the features unless they help by a standard error, and of others the largest that is
-        about as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.
+        "one-se": a λ that nearly ignores the features unless they improve the loss by a standard error, otherwise the
+        largest λ that is about as good as the best one. "best", the default: the best λ, unless it improves by less
+        than half a standard error.
     n_jobs : int or None
-        Kernels that are compared in parallel processes; the choice does not depend on it.
+        The number of kernels compared in parallel processes; the choice does not depend on it.
     theta
-        As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
+        As in :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
         As there, for the final fit.
     tol : float or None
-        The duality gap of the final fit; None: 1e-4, and 1e-3 with more than 5000 rows.
+        The duality gap of the final fit; None: 1e-4, or 1e-3 with more than 5000 rows.
     verbose : int, default=0
-        Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
+        Above 0, lines on standard error show the current candidate, the best loss so far and the estimated time left.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
-        (with ``n_jobs`` it always ends the fit).
+        The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
+        best candidate so far (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
         For the folds, and as there.
 
@@ -370,7 +374,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
     ignores_inputs_ : bool
-        Whether a λ was taken that nearly ignores the features: nothing was surely better.
+        Whether the chosen λ nearly ignores the features because no other was significantly better.
     cv_results_ : dict
         ``kernels``, ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x`` (folds,) and ``best``, as for
         :class:`~infinitask.InfiniteQuantileRegressorCV`.
@@ -407,9 +411,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            As for :class:`~infinitask.InfiniteQuantileRegressorCV`.
+            As in :class:`~infinitask.InfiniteQuantileRegressorCV`.
         y : array (n,)
-            Any two labels; None for blocks, which hold them.
+            Any two labels; None for blocks, which contain them.
         sample_weight : array (n,) or None
         """
         with reported(self, X, y, sample_weight, tuning=True):
