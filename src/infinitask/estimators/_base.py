@@ -1,8 +1,8 @@
 """The base class of all estimators: from parameters and rows to a fit, and from a fit to predictions.
 
-An estimator is thin. Its ``_prepare`` turns parameters and data into a :class:`Prepared` fit, :meth:`_learn
-<BaseInfiniteTask._learn>` passes that to :func:`~infinitask.fitting.learn` and keeps the result, and its own methods
-read the result: ``field_``, ``recipe_`` and the quadrature.
+An estimator is thin. Its ``_prepare`` turns parameters and data into a :class:`Prepared` fit, and :meth:`_learn
+<BaseInfiniteTask._learn>` passes it to :func:`~infinitask.fitting.learn` and stores the result. The methods of the
+estimator use the result: ``field_``, ``recipe_`` and the quadrature.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task
 
 MAX_KEPT_ROWS = 300
-"""Evenly spaced training rows that a model keeps, for ``relevance_`` and other questions about typical rows."""
+"""The number of evenly spaced training rows that a model keeps, for ``relevance_`` and other uses of typical rows."""
 
 
 class Prepared(NamedTuple):
-    """Everything that a fit needs: a recipe, rows, and what was learnt from the rows before."""
+    """Everything that a fit needs: a recipe, rows, and quantities computed from the rows before."""
 
     recipe: Recipe
     X: HostArray
@@ -63,7 +63,7 @@ class Prepared(NamedTuple):
     learnt: dict[str, Any]
     """Fitted attributes that are known already, such as ``classes_``."""
     data: Data | None = None
-    """The rows in canonical order, if they were computed already."""
+    """The rows in canonical order, if already computed."""
 
 
 @estimator
@@ -74,7 +74,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     the decorator :func:`~infinitask.estimators._shared.estimator` makes its constructor from its fields.
     """
 
-    # attributes of a fit, which are no parameters
+    # attributes of a fit, which are not parameters
     field_: Field = field(init=False)
     recipe_: Recipe = field(init=False)
     nodes_: HostArray = field(init=False)
@@ -92,7 +92,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     """Whether the ends of the loss's domain are excluded."""
 
     _needs_targets: ClassVar[bool] = False
-    """Whether ``fit`` needs y although no mixin of scikit-learn says so."""
+    """Whether ``fit`` needs y although no mixin of scikit-learn implies it."""
 
     kernel: Any = "rbf"
     gamma: Any = "auto"
@@ -135,7 +135,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array (n, d), Blocks, or array or frame of Dask
-            Blocks hold rows that do not fit into memory, with their targets and weights; see
+            Blocks contain rows that do not fit into memory, with their targets and weights; see
             :mod:`infinitask.streaming`.
         y : array (n,), or (n, T) if the estimator takes a target for each of T tasks
             Numbers or labels; ignored by models without targets.
@@ -208,7 +208,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return Prepared(recipe, X, y, weight, {})
 
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
-        """Whether arrays with these targets are fitted in memory whatever the number of rows."""
+        """Whether arrays with these targets are fitted in memory for any number of rows."""
         return False
 
     def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True) -> Self:
@@ -218,7 +218,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         ----------
         prepared : Prepared
         memory : Memory or None
-            The start for a fit; None: the estimator's own with ``warm_start``, else none.
+            The start of the fit; None: the estimator's own with ``warm_start``, otherwise none.
         warn : bool
             Whether to warn if a certified optimum is still a poor model.
         """
@@ -238,14 +238,14 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:
-        """What the previous fit kept, with ``warm_start``."""
+        """The memory of the previous fit, with ``warm_start``."""
         if not self.warm_start:
             self.__dict__.pop("_memory", None)
             return None
         return self.__dict__.setdefault("_memory", Memory())  # type: ignore[no-any-return]
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Store a fit, all attributes at once: an interrupt leaves the estimator fitted or not, nothing between."""
+        """Store a fit, all attributes at once: after an interrupt the estimator is either fitted or not."""
         counted, precomputed = prepared.weight > 0.0, self._is_precomputed()
         found = fit.attributes() | prepared.learnt
         if precomputed and not np.all(counted):
@@ -265,7 +265,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     @property
     def relevance_(self) -> Relevance:
-        """Which features matter; computed on first access."""
+        """The relevance of each feature; computed on first access."""
         check_is_fitted(self)
         if self._relevance is None:
             if self._looked_at is None:
@@ -284,7 +284,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:
-        """X, checked, on the device of the fit; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
+        """Return checked X on the device of the fit; a sparse X stays sparse on the host, see :meth:`_dense_blocks`."""
         check_is_fitted(self)
         if not self._is_plain(X):
             not_blocks(X)
@@ -307,7 +307,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             yield rows, place(X[rows].toarray(), self.recipe_.device)
 
     def _learnt(self) -> Learnt:
-        """What predictions are computed from."""
+        """The learnt quantities that predictions need."""
         task = self.recipe_.task
         return Learnt(self.field_, self.nodes_, getattr(self, task.calibrated_as, None))
 
@@ -318,7 +318,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 yield values
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether X is sure to pass all checks, which take longer than the prediction of a single row."""
+        """Whether X passes all checks for certain; they take longer than the prediction of a single row."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float64
@@ -353,7 +353,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         """
         tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.task.loss))
         if self.field_.knows_nodes_only:
-            # a kernel that knows only nodes compares every bit, and 0.1 + 0.2 shall be the node 0.3
+            # a kernel defined only on nodes compares every bit, and 0.1 + 0.2 must be the node 0.3
             tasks = check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
         if strict:
             check_inside(name, tasks, self.recipe_.task.loss)
@@ -365,7 +365,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return float(low[0]), float(high[0])
 
     def _levels(self, count: int) -> HostArray:
-        """Equally spaced levels of Θ, or the nodes if the model knows only these."""
+        """Equally spaced levels of Θ, or the nodes if the model is defined only there."""
         return self._learnt().levels(self._ends(), count)
 
     def _curve_levels(self) -> HostArray:
@@ -390,8 +390,8 @@ def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, H
 def tags_of_poor_score(estimator: Any) -> Any:
     """The tags of a regressor whose score is D² of absolute losses, for scikit-learn's check of "a good score".
 
-    The check sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² is about 1 − √(1 − R²): at that alpha the
-    check's data give 0.36, at the default alpha 0.61.
+    The check sets alpha = 0.01 and expects more than 0.5, with R² in mind. D² is about 1 − √(1 − R²): on the data of
+    the check it is 0.36 with this alpha, and 0.61 with the default alpha.
     """
     tags = RegressorMixin.__sklearn_tags__(estimator)
     tags.regressor_tags.poor_score = True

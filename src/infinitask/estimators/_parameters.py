@@ -1,6 +1,6 @@
-"""From the parameters of an estimator to a recipe, and checks of what estimators are given.
+"""The conversion of the parameters of an estimator to a recipe, and checks of parameters and data.
 
-Numbers, words and flags are checked by the table of :mod:`infinitask._base.validation`.
+Numbers, strings and flags are checked by the table of :mod:`infinitask._base.validation`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from infinitask.measures._spaces import as_measure
 from infinitask.tasks import Order, Task
 
 SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
-"""Parameters that a recipe takes over unchanged; objects are copied."""
+"""Parameters copied to a recipe without changes; objects are copied."""
 
 SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
-"""Parameters of the solver and the machine that a recipe takes over unchanged."""
+"""Parameters of the solver and the machine copied to a recipe without changes."""
 
 
 ROUNDING = 1e-12
@@ -45,8 +45,8 @@ def check_given(given: Mapping[str, Any], constraints: Mapping[str, Constraint])
 def recipe_of(given: Mapping[str, Any], task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
     """Turn the parameters of an estimator into a recipe; ``fixed`` are choices that the estimator makes itself.
 
-    The measure is the user's. It is the task's if the user gave none, or if ``own_measure`` is True. Specs are copied:
-    later changes of a kernel object do not reach the fitted recipe.
+    The measure is that of the user. It is that of the task if the user gave none, or if ``own_measure`` is True. Specs
+    are copied: later changes of a kernel object do not affect the fitted recipe.
     """
     measure = task.measure if own_measure else as_measure(given.get("measure"), task.measure)
     check_domain(measure, task.loss)
@@ -63,8 +63,8 @@ def recipe_of(given: Mapping[str, Any], task: Task, *, own_measure: bool = False
 def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
     """Whether the parameter ``name`` is a single task; raises an error if the loss has no such task.
 
-    The constructor's default may lie outside Θ, because a user who names a task in every prediction never uses it. A
-    value that the user gave may not. ``strict``: the ends of the loss's domain are not tasks.
+    The default of the constructor may be outside Θ because a user who names a task in every prediction never uses it. A
+    value given by the user must be inside. ``strict``: the ends of the loss's domain are not tasks.
     """
     value, default = getattr(model, name), getattr(type(model), name)
     if value is None and default is None:
@@ -85,7 +85,7 @@ def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False
 
 
 def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
-    """What the ``noncrossing`` parameters ask for: a penalty weight, a constraint, or sorted predictions."""
+    """The requirement of the ``noncrossing`` parameters: a penalty weight, a constraint, or sorted predictions."""
     noncrossing, common = model.noncrossing, (model.noncrossing_loss, inputs_of(model.noncrossing_inputs))
     if not isinstance(noncrossing, str):
         return Order(number("noncrossing", noncrossing, low=0.0, open_low=False), *common)
@@ -105,7 +105,7 @@ def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
 
 
 def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
-    """A copy of the inputs that a user named, or None."""
+    """A copy of the features that a user named, or None."""
     return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
 
 
@@ -124,7 +124,7 @@ def is_fraction(loss: Loss) -> bool:
 
 
 def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
-    """The nodes (m, d) that the tasks (q, d) are, up to rounding; raises an error if a task is not a node."""
+    """Return the nodes (m, d) equal to the tasks (q, d) up to rounding; raise an error if a task is not a node."""
     same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= ROUNDING, axis=2)
     known = np.any(same, axis=1)
     if not np.all(known):
@@ -163,12 +163,12 @@ def check_domain(measure: Measure, loss: Loss) -> None:
 
 
 def _box(low: HostArray, high: HostArray) -> str:
-    """The intervals of a box, one for each coordinate."""
+    """Format the intervals of a box, one for each coordinate."""
     return " × ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
 
 
 def targets_of(X: Any, y: Any) -> HostArray:
-    """y as finite numbers, one for each row of X."""
+    """Return y as finite numbers, one for each row of X."""
     check_no_text("y", y)
     with naming("y"):
         y = check_array(column_or_1d(on_host(y)), ensure_2d=False, dtype=np.float64, input_name="y")
@@ -177,7 +177,7 @@ def targets_of(X: Any, y: Any) -> HostArray:
 
 
 def weights_of(sample_weight: Any, X: Any) -> HostArray:
-    """Nonnegative weights, one for each row of X, not all of them 0; None: 1 each."""
+    """Return nonnegative weights, one for each row of X, not all of them 0; None: 1 each."""
     with naming("sample_weight"):
         weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weight > 0.0):

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
 
 LARGE_ROWS, LARGE_ENTRIES = 20_000, 120_000_000
-"""Arrays with at least 20 000 rows whose φ takes 1 GB in double precision are streamed in blocks."""
+"""Arrays with at least 20 000 rows are streamed in blocks if their φ takes at least 1 GB in double precision."""
 
 ROWS_ON_DEVICE = 2**20
-"""Rows in a block of a tensor."""
+"""The number of rows in a block of a tensor."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
-    """Blocks and Dask collections as a source of blocks; None for rows in memory."""
+    """Return blocks and Dask collections as a source of blocks; None for rows in memory."""
     if isinstance(X, (str, Path)):
         raise TypeError(
             f"X={str(X)!r} was given, a path; give infinitask.streaming.Blocks.of_parquet(path, target), which reads "
@@ -71,7 +71,7 @@ def source_of(
     recipe: Callable[[], Recipe],
     in_whole: Callable[[Any, Any], bool] = lambda y, sample_weight: False,
 ) -> RowSource | None:
-    """The rows as a source of blocks, or None if they are fitted in memory; ``in_whole`` says so of some targets."""
+    """Return the rows as a source of blocks; None if fitted in memory, which ``in_whole`` requires for some targets."""
     far = far_rows(X, y, sample_weight)
     if far is not None:
         return far
@@ -118,7 +118,7 @@ def device_of(X: Any, device: str | None) -> str | None:
 
 
 def on_host(values: Any) -> Any:
-    """Tensors of any device as NumPy arrays, Arrow batches as tables with names, everything else unchanged."""
+    """Convert tensors of any device to NumPy arrays, and Arrow batches to tables with names; keep everything else."""
     if type(values).__name__ == "RecordBatch" and type(values).__module__.startswith("pyarrow"):
         return import_module("pyarrow").Table.from_batches([values])
     if isinstance(values, np.ndarray) or not compat.is_array_api_obj(values):
@@ -127,7 +127,7 @@ def on_host(values: Any) -> Any:
 
 
 def in_memory(X: Any) -> None:
-    """Raise an error if rows are read block by block or live on a cluster, but are needed in memory."""
+    """Raise an error if rows are read in blocks or stored on a cluster, but are needed in memory."""
     if _is_dask(X):
         raise TypeError(
             f"{type(X).__module__}.{type(X).__name__} was given; `fit`, the self-tuned models and predictions take "
@@ -137,7 +137,7 @@ def in_memory(X: Any) -> None:
 
 
 def not_blocks(X: Any) -> None:
-    """Raise an error if rows are read block by block, or are not read yet."""
+    """Raise an error if rows are read in blocks, or are not read yet."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("A LazyFrame was given, whose rows are not read yet; give the frame: X.collect().")
     if isinstance(X, RowSource):
@@ -176,7 +176,7 @@ def in_kind(method: _Method) -> _Method:
 
 
 def _beside(values: Any, X: Any) -> Any:
-    """Predictions in the library and on the device of a tensor; labels that are not numbers stay NumPy arrays."""
+    """Move predictions to the library and device of a tensor; labels that are not numbers remain NumPy arrays."""
     if isinstance(values, list):
         return [_beside(part, X) for part in values]
     if values.dtype.kind not in "fiub":
@@ -187,7 +187,7 @@ def _beside(values: Any, X: Any) -> Any:
 
 
 def surveyed(model: BaseInfiniteTask, source: RowSource) -> Survey:
-    """Statistics and a sample of the rows, from a first pass."""
+    """Compute statistics and a sample of the rows in a first pass."""
     recipe = model.recipe()
     check_parts(recipe, sampled=False)
     seed = int(generator(recipe.random_state).integers(2**31))
@@ -238,7 +238,7 @@ def fit_to(
         prepared = model._prepared_for_all(prepared, survey)
     if "n_samples_fit_" in prepared.learnt:
         prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
-    # a sampled row stands for many other rows, not for copies of itself
+    # a sampled row represents many different rows, not copies of itself
     weight = prepared.weight if holds_all(survey) else prepared.weight / np.max(prepared.weight)
     sample = Data.canonical(prepared.X, prepared.y, weight)
     fit = learn_stream(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
