@@ -57,7 +57,7 @@ def test_a_label_that_is_not_there_is_refused(run: Run, payments: Path, houses: 
 def test_a_model_keeps_the_labels_and_gives_the_named_one_the_probability(payments: Path) -> None:
     """The two choices are one problem, mirrored: P(fraud) = 1 − P(ok) up to the accuracy of the fits."""
     table, screen = read_table(payments), Screen(as_json=True)
-    table.frame = table.frame[:100]
+    table = table._replace(frame=table.frame[:100])
     by_label = {label: fitted(rows_of(table, "status", None, [], label), False, 0, screen) for label in ("fraud", "ok")}
     X = table.frame.drop(columns="status")
     for label, model in by_label.items():
@@ -187,8 +187,7 @@ def test_long_fits_are_announced_and_short_ones_are_not(payments: Path, capsys: 
     screen, rows = Screen(as_json=True), rows_of(read_table(payments), "status", None, [])
     announce(screen, rows, False)
     assert capsys.readouterr().err == ""
-    rows.X = pd.concat([rows.X] * 20)
-    announce(screen, rows, False)
+    announce(screen, rows._replace(X=pd.concat([rows.X] * 20)), False)
     assert "The fit may take" in capsys.readouterr().err
     assert screen.notes == []
     assert {task for task, _ in MODELS} == set(Task)

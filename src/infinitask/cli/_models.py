@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +72,7 @@ MODELS = {
 """By task and whether the model tunes itself."""
 
 
-@dataclass
-class Rows:
+class Rows(NamedTuple):
     """Inputs and targets of a task, and what a person should know about them."""
 
     task: Task
@@ -81,7 +80,7 @@ class Rows:
     y: Any
     target: str | None
     reason: str
-    notes: list[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
     positive: Any = None
     """The label of the positive class, where there are two."""
 
@@ -139,8 +138,8 @@ def rows_of(
         X, target = _without_texts(X, notes), None
     rows = Rows(task, X.reset_index(drop=True), y, target, reason, notes)
     if rows.classes == 2:
-        rows.positive = positive_of(y, positive)
-    elif positive is not None:
+        return rows._replace(positive=positive_of(y, positive))
+    if positive is not None:
         what = f"{target} has {rows.classes} classes; only one of two is positive"
         what = what if task is Task.COST else f"the task is {task}; only costs have a positive class"
         raise CommandError(f"--positive {positive} was given, and {what}.")
@@ -201,7 +200,7 @@ def held_out(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
 
 def _part(rows: Rows, taken: Any) -> Rows:
     y = None if rows.y is None else rows.y.iloc[taken].reset_index(drop=True)
-    return replace(rows, X=rows.X.iloc[taken].reset_index(drop=True), y=y, notes=[])
+    return rows._replace(X=rows.X.iloc[taken].reset_index(drop=True), y=y, notes=())
 
 
 def smallest_fraction(n: int) -> float:

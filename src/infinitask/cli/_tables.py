@@ -7,9 +7,8 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -32,14 +31,13 @@ MISSING = ("?",)
 """Cells that mean a missing value, besides those that pandas knows (empty, NA, null, …)."""
 
 
-@dataclass
-class TableFile:
+class TableFile(NamedTuple):
     """A table that was read, and what a person should know about it."""
 
     path: Path
     frame: Any
     format: str
-    notes: list[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
 
 def pandas() -> Any:
