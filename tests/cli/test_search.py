@@ -86,6 +86,13 @@ def test_trials_go_on_from_their_file(run: Run, houses: Path, tmp_path: Path, mo
     assert predicted.stdout.splitlines()[0] == "price_low_0.8,price_high_0.8"
 
 
+@pytest.mark.usefixtures("files_of_models")
+def test_decisions_of_the_best_trial_are_calibrated(run: Run, loans: Path, tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install infinitask[tune]")
+    done = run("tune", loans, "-t", "paid", "-o", tmp_path / "model.infinitask", "--trials", "1", "--json")
+    assert json.loads(done.stdout)["calibration"] == "decisions were calibrated on held-out rows"
+
+
 def test_searches_that_make_no_sense_are_refused(run: Run, houses: Path, tmp_path: Path) -> None:
     out = ["-o", tmp_path / "model.infinitask"]
     assert run("tune", houses, "-t", "price", "--storage", tmp_path / "trials.log", *out).exit_code == 2

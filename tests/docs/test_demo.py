@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the demo draws with the extra `plot`")
 
 from infinitask import demo
-from infinitask.demo import _examples, _run
+from infinitask.demo import _run
 
 FIGURES = ("quantiles.png", "costs.png", "level_sets.png")
 
@@ -52,7 +52,7 @@ def test_table_certifies_every_fit(quick: tuple[Path, str, str]) -> None:
     for row in rows:
         gap = row[:end].split()[-1]  # cells end where their heading ends
         assert re.fullmatch(r"\d\.\de-\d\d", gap)
-        assert 0.0 <= float(gap) <= _examples.QUICK.tol
+        assert 0.0 <= float(gap) <= _run.QUICK.tol
     assert max(map(len, lines[head : head + 5])) <= 110
 
 
@@ -82,8 +82,8 @@ def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    example = _examples.EXAMPLES[0]
-    _run.save_figure(example, example.fit(_examples.QUICK), tmp_path, grid=20)
+    example = _run.EXAMPLES[0]
+    _run.save_figure(example, example.fit(_run.QUICK), tmp_path, grid=20)
     assert dict(matplotlib.rcParams) == before
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
@@ -161,7 +162,10 @@ def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: 
         }
         for params, scores in zip(results["params"], results["splits_test_score"], strict=True)
     ]
-    pipeline.steps[-1] = (pipeline.steps[-1][0], found.best_estimator_)
+    best = found.best_estimator_
+    if not quantiles:  # trials give λ as a number, with which a classifier by itself calibrates nothing
+        best = clone(best).set_params(calibrated=True).fit(Z, y)
+    pipeline.steps[-1] = (pipeline.steps[-1][0], best)
     pipeline.target_name_ = str(rows.target)
     pipeline.trials_ = sorted(compared, key=lambda trial: float(trial["loss"]))
     return pipeline
