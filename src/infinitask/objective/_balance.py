@@ -62,8 +62,8 @@ class NodeSums:
     @classmethod
     def of(cls, phi: Array, omega: Array, u: Array, data: Array) -> NodeSums:
         """Compute the sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
-        shares = double(omega)
-        return cls(shares @ double(u), shares @ double(data), double(phi.T @ (omega[:, None] * u)))
+        row_weights = double(omega)
+        return cls(row_weights @ double(u), row_weights @ double(data), double(phi.T @ (omega[:, None] * u)))
 
     def plus(self, other: NodeSums | None) -> NodeSums:
         """Return the sums over both sets of rows."""
@@ -174,11 +174,11 @@ class Balance:
         found = self.steps(nodes, excess)
         if found is None:
             return None
-        s, up = found
-        share = self.weights * s
-        data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
+        step, up = found
+        weight = self.weights * step
+        data = float(weight @ (np.where(up, self.high.data, self.low.data) - nodes.data))
         moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
-        return data, np.asarray((moved * share) @ self.cols)
+        return data, np.asarray((moved * weight) @ self.cols)
 
     def steps(self, nodes: NodeSums, excess: HostArray) -> tuple[HostArray, HostArray] | None:
         """The step in [0, 1] of u of every node to a corner, and whether it is the upper one, (m,) each; see above."""
@@ -343,17 +343,17 @@ def _with_balanced(objective: Objective, slopes: Slopes, wanted: HostArray, cons
     steps = balance.steps(nodes, wanted - found.pull)
     if steps is None:
         return plain
-    share, up = steps
+    fraction, up = steps
 
     def moved(block: slice) -> list[tuple[Array, Array]]:
         (u, data), *others = slopes(block)
         high, low = (corner(objective, block, side)[0] for side in (-1.0, 1.0))
         far = namespace(u).where(as_like(up, u) > 0.0, high, low)
-        return [(u + as_like(share, u) * (far - u), data), *others]
+        return [(u + as_like(fraction, u) * (far - u), data), *others]
 
     # −ℓ* is concave: it loses no more than its linear interpolation
     gain = np.where(up, balance.high.data, balance.low.data) - nodes.data
-    data = found.data + float((host.weights * share) @ gain)
+    data = found.data + float((host.weights * fraction) @ gain)
     there = replace(_visited(objective, moved, constant)[0], data=data)
     return [*plain, replace(there, pull=0.0 * there.pull) if objective.free else there]
 

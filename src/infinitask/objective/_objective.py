@@ -294,8 +294,8 @@ class Objective:
                 point, data = self._sums(t, block, term.field(A, c, room), smoothing, room)
                 if data is not None:
                     sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-                shares = double(omega)
-                losses += [shares @ double(part) for part in (point.value, point.lower, point.square)]
+                row_weights = double(omega)
+                losses += [row_weights @ double(part) for part in (point.value, point.lower, point.square)]
                 part = product(point.dual, term.weighted_cols)
                 part = part if one_weight else omega[:, None] * part
                 pulled = part if pulled is None else pulled + part

@@ -263,8 +263,8 @@ class _Run:
         u[:, self.kept] = ((1.0 - 1e-15) * self.sigma)[:, None] * self.D
         more, less = np.maximum(u, 0.0) @ self.omega, -(np.minimum(u, 0.0) @ self.omega)
         least = np.minimum(more, less)
-        shares = [np.divide(least, side, out=np.ones_like(side), where=side > 0.0) for side in (more, less)]
-        return np.asarray(np.where(u > 0.0, u * shares[0][:, None], u * shares[1][:, None]))
+        factors = [np.divide(least, side, out=np.ones_like(side), where=side > 0.0) for side in (more, less)]
+        return np.asarray(np.where(u > 0.0, u * factors[0][:, None], u * factors[1][:, None]))
 
     def _best_level(self, field: HostArray) -> HostArray:
         """The b_j that minimise P for this field: the slopes of the rows above and below a kink balance there."""

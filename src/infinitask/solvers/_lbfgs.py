@@ -171,6 +171,6 @@ def line_search(
             low_slope = 0.5 * low_slope if last > 0.0 else low_slope
             high, high_slope = step, end
         last = end
-        share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.1
-        step = low + min(0.9, max(0.1, share)) * (high - low)
+        fraction = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.1
+        step = low + min(0.9, max(0.1, fraction)) * (high - low)
     return 0.0, None

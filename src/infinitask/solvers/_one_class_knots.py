@@ -76,5 +76,5 @@ class Knots:
             return self._walk.machine(fraction)
         k = int(np.clip(np.searchsorted(self.fractions, fraction), 1, len(self._machines) - 1))
         low, high = self.fractions[k - 1 : k + 1]
-        share = (fraction - low) / (high - low)
-        return np.asarray((1.0 - share) * self._machines[k - 1] + share * self._machines[k])
+        weight = (fraction - low) / (high - low)
+        return np.asarray((1.0 - weight) * self._machines[k - 1] + weight * self._machines[k])

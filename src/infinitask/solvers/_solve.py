@@ -296,8 +296,8 @@ class _Path:
             if ledger.done:
                 return
             kappa = self.smoothing.kappa
-            share = 0.5 * ledger.aim * ledger.certificate.scale / len(kappa)
-            smaller = tuple(k if slack <= share else SHRINK * k for k, slack in zip(kappa, here.slack, strict=True))
+            allowed = 0.5 * ledger.aim * ledger.certificate.scale / len(kappa)
+            smaller = tuple(k if slack <= allowed else SHRINK * k for k, slack in zip(kappa, here.slack, strict=True))
             if not ledger.enough(here) or (smaller == kappa and not centred):
                 return
             self.smoothing = Smoothing(smaller, objective.duals(self.z, self.smoothing) if centred else None)

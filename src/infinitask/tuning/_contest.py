@@ -172,7 +172,7 @@ class Contest:
     def recipe(self) -> Recipe:
         """The recipe of fits for any kernel and λ, with the nodes of the final fit.
 
-        The bias is part of φ with a hundredth of the ridge, as in a path of λ.
+        The bias is part of φ, with a hundredth of the ridge for every λ of a path.
         """
         recipe, most = self.rows.recipe, self.landmarks or MAX_FEATURES
         return replace(
