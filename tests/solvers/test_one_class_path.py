@@ -16,8 +16,7 @@ from infinitask.fitting._defaults import resolved
 from infinitask.fitting._pose import pose
 from infinitask.kernels import RBF
 from infinitask.solvers import _one_class_path, _solve, solve
-from infinitask.solvers._one_class_knots import Knots
-from infinitask.solvers._one_class_path import Path
+from infinitask.solvers._one_class_path import Knots, Path
 
 Floats = np.ndarray[Any, Any]
 FRACTIONS = np.array([0.9, 0.5, 0.3, 0.1, 0.05])

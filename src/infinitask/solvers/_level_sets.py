@@ -19,8 +19,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
-from infinitask.solvers._one_class_knots import Knots
-from infinitask.solvers._one_class_path import Path
+from infinitask.solvers._one_class_path import Knots, Path
 
 BELOW = (0.5, 0.001)
 """The walk continues down to this fraction of the smallest node: the ridge on t makes fractions smaller than their
