@@ -130,7 +130,7 @@ class Folds:
 
     @classmethod
     def of_copies(cls, copies: HostArray, folds: int, *, only_first: bool = False) -> Self:
-        """Create folds of equal rows, (n,) of them each; neighbours in the order of the data are mostly separated.
+        """Create folds if row i represents ``copies[i]`` equal rows, (n,); neighbours are mostly in different folds.
 
         The result is deterministic: a fit without random numbers must not depend on ``random_state``.
         """

@@ -17,7 +17,7 @@ smoothed losses are feasible dual points u. With g the gradient of the smoothed 
     z_u = z - \Lambda^{-1} g, \qquad
     D(u) = \sum \omega w \, (-\ell^*(-u)) - \tfrac{1}{2} \|z_u\|_\Lambda^2 \le \min P ,
 
-where Λ is λ on C and λ_b on c. The dual term is free of charge: Σ ω w u h = ⟨z, −∇data⟩.
+where Λ is λ on C and λ_b on c. The dual term needs no extra work: Σ ω w u h = ⟨z, −∇data⟩.
 
 If the bias is free, λ_b = 0, a dual point must balance; :class:`Balance` ensures this.
 """

@@ -47,8 +47,8 @@ SPLITTING_COST = 125.0
 each, and twice as many with a penalty on crossing."""
 
 LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
-"""L-BFGS takes about the first number of evaluations per integral if nλ = 1, and grows with this power of 1/nλ. Here λ
-is relative to the mean of k(x, x) and to the scale of y."""
+"""L-BFGS takes about the first number of evaluations per integral if nλ = 1. The number grows with this power of 1/nλ,
+for λ relative to the mean of k(x, x) and to the scale of y."""
 
 FEW_UNKNOWNS = 1_000
 """Newton steps are cheap up to this number of unknowns, and no other engine is faster."""
@@ -335,7 +335,7 @@ class _Path:
 
 
 def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tuple[HostArray, Evaluation, Smoothing]:
-    """Smooth at the solution of another problem as it was smoothed there, or more if it is far from this solution."""
+    """Evaluate at the solution z of a similar problem, with its smoothing or more if z is far from the optimum."""
     kappa = near.kappa
     while True:
         # an integral without smoothing there may need it here

@@ -25,7 +25,7 @@ MAX_STEPS = 8_000
 LEFT_OUT, SMALL_OBJECTIVE = 0.2, 0.1
 """Splitting omits directions with e f up to LEFT_OUT times the tolerance times λ. They account for 1/60 of the gap if P
 is as large as a typical target and ‖u‖² = 1/6, as for quantiles. If P is less than the fraction SMALL_OBJECTIVE of it,
-the limit shrinks by the same factor: 300 rows with hardly any noise and λ = 1e-7 stayed at a gap of 3e-4."""
+the limit shrinks in proportion to P: without this, 300 rows with hardly any noise and λ = 1e-7 stayed at 3e-4."""
 
 
 class Run:

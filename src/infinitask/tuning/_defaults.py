@@ -27,7 +27,7 @@ MAX_ROWS = 2_000
 
 MANY_ROWS, GAP_OF_MANY = 5_000, 1e-3
 """With more rows, the duality gap of the final fit is GAP_OF_MANY. With 38 000 rows a gap of 1e-4 changes the loss on
-test rows by a thousandth, and takes up to ten times as long."""
+test rows by less than a thousandth, and takes up to ten times as long."""
 
 OUTLIER, FARTHEST_TARGET = 5.0, 50.0
 """Values further than OUTLIER spreads from the centre are clipped to this distance in the ranking of kernels and in the
