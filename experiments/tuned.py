@@ -184,5 +184,5 @@ def _training_part(recipe: Recipe, data: Data, problem: Problem, train: Values) 
     weight = data.weight[train]
     part = Data(data.X[train], None if data.y is None else data.y[train], weight / np.sum(weight))
     memory = Memory()
-    memory.knows(in_units(recipe), in_units_of(recipe, part), problem.only(train), exact=0.0)
+    memory._posed = in_units(recipe), in_units_of(recipe, part), problem.only(train), 0.0  # as if it had posed it itself
     return recipe, part, memory

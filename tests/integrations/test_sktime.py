@@ -19,8 +19,8 @@ from sktime.transformations.boxcox import LogTransformer  # noqa: E402
 from infinitask import InfiniteQuantileRegressor  # noqa: E402
 from infinitask.integrations.sktime import (  # noqa: E402
     InfiniteQuantileForecaster,
-    Window,
-    blocks_of_time,
+    _blocks_of_time,
+    _Window,
 )
 from infinitask.metrics import integrated_pinball_loss  # noqa: E402
 
@@ -45,7 +45,7 @@ def loss(forecaster: Any, y: Any, held_out: int = 12) -> float:
 
 def test_rows_have_the_value_to_come_as_reference_and_target() -> None:
     values = np.random.default_rng(0).normal(size=30)
-    window, steps = Window(length=3, season=4), np.array([1, 4, 6])
+    window, steps = _Window(length=3, season=4), np.array([1, 4, 6])
     rows = window.training(values, steps, known=values[:, None])
     assert rows.times.max() == 29
     assert rows.times.min() == window.reach  # the first origin, and one step
@@ -64,7 +64,7 @@ def test_rows_have_the_value_to_come_as_reference_and_target() -> None:
 
 def test_no_target_is_on_both_sides_of_a_fold() -> None:
     times = np.concatenate([np.arange(k, 20 + k) for k in range(4)])
-    folds = blocks_of_time(times)
+    folds = _blocks_of_time(times)
     assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(times.size))
     for train, test in folds:
         assert not set(times[train]) & set(times[test])

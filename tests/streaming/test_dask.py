@@ -194,12 +194,12 @@ def test_a_sample_without_a_client_holds_few_partitions_at_a_time(monkeypatch: p
 
     def watched(*arguments: Any, **options: Any) -> Any:
         alive.append(sum(draw() is not None for draw in draws))
-        found = drawn(*arguments, **options)
+        found = sample_block(*arguments, **options)
         draws.append(weakref.ref(found.keys))
         return found
 
-    drawn = distributed.drawn
-    monkeypatch.setattr(distributed, "drawn", watched)
+    sample_block = distributed.sample_block
+    monkeypatch.setattr(distributed, "sample_block", watched)
     X, y, _ = data()
     with dask.config.set(scheduler="synchronous"):
         DaskRows(da.from_array(X, chunks=(50, 2)), y).survey(100, 0, labels=False)

@@ -1,4 +1,4 @@
-"""Libraries that come with an extra: each is imported where it is used."""
+"""Late imports: libraries that come with an extra, and displays."""
 
 from __future__ import annotations
 
@@ -17,3 +17,12 @@ def needed(module: str, what: str, extra: str) -> Any:
 def not_installed(what: str, extra: str) -> ImportError:
     """The error that says what needs which library, and which extra installs it."""
     return ImportError(f"{what}, which is not installed; install the extra with `pip install infinitask[{extra}]`.")
+
+
+def display(name: str) -> Any:
+    """The class of :mod:`infinitask.plotting` with this name.
+
+    Results such as :class:`~infinitask.predictive.ROCCurve` are defined far below the plots. Their ``plot`` looks the
+    display up when it is called, so that ``import infinitask`` loads none of them.
+    """
+    return getattr(import_module("infinitask.plotting"), name)

@@ -35,15 +35,12 @@ class Stream(Protocol):
     @property
     def n(self) -> int:
         """How many rows there are."""
-        ...
 
     def described(self, problem: Problem) -> Problem:
         """The problem of the sample, whose features say where their landmarks come from."""
-        ...
 
     def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
         """The solution over all rows, in the features of the problem of the sample."""
-        ...
 
 
 @final

@@ -59,10 +59,6 @@ class Memory:
     _constant: float | None = field(default=None, repr=False)
     """The value of the constant feature of the last fit, see :class:`~infinitask.field.Problem`."""
 
-    def knows(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> None:
-        """Take in a problem that was posed elsewhere, with features of this exactness."""
-        self._posed = recipe, data, problem, exact
-
     def learnt_kernel(self, recipe: Recipe, data: Data) -> Any:
         """The kernel learnt for the same recipe and data, so that a path of λ learns it once; None if there is none."""
         if self.learnt is None:

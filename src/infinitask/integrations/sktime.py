@@ -38,8 +38,8 @@ FOLDS = 4
 """Blocks of consecutive times that are held out in turn."""
 
 
-class Rows(NamedTuple):
-    """Rows of a regression, made from a series.
+class _Rows(NamedTuple):
+    """_Rows of a regression, made from a series.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     times: HostArray
 
 
-class Window(NamedTuple):
+class _Window(NamedTuple):
     """The part of a series that is known at an origin.
 
     Parameters
@@ -75,7 +75,7 @@ class Window(NamedTuple):
     drift: float = 0.0
 
     @classmethod
-    def of(cls, values: HostArray, length: int, season: int) -> Window:
+    def of(cls, values: HostArray, length: int, season: int) -> _Window:
         """The window with the drift of a series."""
         rises = values[season:] - values[:-season]
         return cls(length, season, float(np.mean(rises)) if rises.size else 0.0)
@@ -85,13 +85,13 @@ class Window(NamedTuple):
         """The number of values that features need, up to the origin itself."""
         return self.length + self.season
 
-    def rows(self, values: HostArray, origin: HostArray, step: HostArray, known: HostArray | None = None) -> Rows:
+    def rows(self, values: HostArray, origin: HostArray, step: HostArray, known: HostArray | None = None) -> _Rows:
         """The rows of origins and steps, (n,) each; ``known`` (times, k) has a row for each time.
 
         Examples
         --------
         >>> import numpy as np
-        >>> rows = Window(length=2, season=1).rows(np.arange(10.0), np.array([7, 7]), np.array([1, 2]))
+        >>> rows = _Window(length=2, season=1).rows(np.arange(10.0), np.array([7, 7]), np.array([1, 2]))
         >>> rows.inputs  # two differences, the last value less the mean of two, the step
         array([[1. , 1. , 0.5, 1. ],
                [1. , 1. , 0.5, 2. ]])
@@ -107,9 +107,9 @@ class Window(NamedTuple):
         parts = [values[lagged] - values[lagged - self.season], (reference - means)[:, None], step[:, None]]
         # the target is a difference of two times, and what was known of both explains it
         parts += [] if known is None else [known[then], known[before]]
-        return Rows(np.hstack(parts).astype(np.float64), reference, then)
+        return _Rows(np.hstack(parts).astype(np.float64), reference, then)
 
-    def training(self, values: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:
+    def training(self, values: HostArray, steps: HostArray, known: HostArray | None = None) -> _Rows:
         """The rows of every origin and step whose target is in the series, origin by origin."""
         origins = np.arange(self.reach - 1, values.size - int(steps.min()))
         if origins.size < 2:
@@ -132,17 +132,17 @@ class Window(NamedTuple):
         return np.where(spread > 0.0, spread, 1.0)
 
 
-def blocks_of_time(times: HostArray) -> list[tuple[HostArray, HostArray]]:
+def _blocks_of_time(times: HostArray) -> list[tuple[HostArray, HostArray]]:
     """Folds (train, test) that hold out the targets of consecutive times.
 
-    Rows of several steps share a target. If one of them were held out alone, the others would give its target away.
+    _Rows of several steps share a target. If one of them were held out alone, the others would give its target away.
     """
     blocks = np.array_split(np.unique(times), min(FOLDS, np.unique(times).size))
     held_out = [np.isin(times, block) for block in blocks]
     return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in held_out]
 
 
-def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
+def _tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
     """The fitted regressor whose kernel and λ do best on held-out blocks of times, with levels calibrated by them.
 
     Parameters
@@ -151,7 +151,7 @@ def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: 
         In units of their spread.
     targets, times : ndarray (n,)
     n_steps : int
-        Rows of one origin, which stand together; the last origins may have fewer.
+        _Rows of one origin, which stand together; the last origins may have fewer.
     """
     if np.unique(times).size < 2 * FOLDS:
         return InfiniteQuantileRegressor(noncrossing="rearrange", alpha=1.0, tol=1e-3).fit(inputs, targets)
@@ -163,7 +163,7 @@ def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: 
     # Gaussian kernels of half, once and twice the median distance
     kernels = [*(RBF(gamma / width**2) for width in (0.5, 1.0, 2.0)), Linear()]
     tuned = InfiniteQuantileRegressorCV(
-        kernels=kernels, cv=blocks_of_time(times[some]), rule="best", tol=1e-3, random_state=0
+        kernels=kernels, cv=_blocks_of_time(times[some]), rule="best", tol=1e-3, random_state=0
     )
     model: Any = tuned.fit(inputs[some], targets[some]).best_estimator_
     if apart > 1:
@@ -202,7 +202,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
     ----------
     estimator_ : estimator
         The fitted model.
-    window_ : Window
+    window_ : _Window
         What is looked at.
 
     See Also
@@ -266,16 +266,16 @@ class InfiniteQuantileForecaster(BaseForecaster):
     def _learn(self, steps: HostArray) -> None:
         """Fit the model to the rows of the series that was seen."""
         values = self._seen_y.to_numpy(dtype=np.float64)
-        window = Window.of(values, int(self.window_length), int(self.sp))
+        window = _Window.of(values, int(self.window_length), int(self.sp))
         rows = window.training(values, steps, self._past())
         scales = window.scales(rows.inputs)
         inputs, targets = rows.inputs / scales, values[rows.times] - rows.reference
         if self.estimator is None:
-            self.estimator_ = tuned_fit(inputs, targets, rows.times, steps.size)
+            self.estimator_ = _tuned_fit(inputs, targets, rows.times, steps.size)
         else:
             model = clone(self.estimator)
             if model.get_params().get("cv", "") is None:
-                model.set_params(cv=blocks_of_time(rows.times))
+                model.set_params(cv=_blocks_of_time(rows.times))
             self.estimator_ = model.fit(inputs, targets)
         self.window_, self._scales, self._steps = window, scales, steps
 
@@ -365,7 +365,7 @@ def _steps(fh: Any, cutoff: Any) -> HostArray:
 
 
 def _check_gaps(index: Any) -> None:
-    """Rows are counted as steps of time, so that each time must be there."""
+    """_Rows are counted as steps of time, so that each time must be there."""
     ahead = np.diff(index.asi8 if hasattr(index, "asi8") else index.to_numpy())
     if isinstance(index, pd.DatetimeIndex):
         whole = len(index) < 3 or (index.freq or index.inferred_freq) is not None

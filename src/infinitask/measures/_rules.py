@@ -213,7 +213,9 @@ class _Grid(Rule):
         axes = [(mu, mu.atoms()) for mu in measure.marginals()]
         # point masses along an axis stay as they are; the other axes share the rest of n_nodes
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
-        per_axis = _root_up(-(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
+        wanted, degree = -(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes)
+        # a search among integers: in floating point the cube root of 125 is not 5
+        per_axis = bisect_left(range(wanted + 1), wanted, key=lambda root: root**degree)
         u, weights = self._unit(per_axis)
         return Quadrature.tensor([self._along(mu, u, weights) if atoms is None else atoms for mu, atoms in axes])
 
@@ -340,9 +342,3 @@ def _generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
     with naming("rng"):
         return np.random.default_rng(rng)
-
-
-def _root_up(number: int, degree: int) -> int:
-    """The smallest integer whose power of that degree is at least ``number``."""
-    # a search among integers: in floating point the cube root of 125 is not 5
-    return bisect_left(range(number + 1), number, key=lambda root: root**degree)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.drawing import display
+from infinitask._base.extras import display
 from infinitask._base.validation import levels_within, shares
 from infinitask.predictive import ROCCurve
 

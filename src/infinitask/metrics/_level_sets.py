@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.drawing import display
+from infinitask._base.extras import display
 from infinitask._base.validation import count, finite, levels_within, numbers, seed, shares
 
 

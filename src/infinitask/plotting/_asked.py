@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.inner_model import steps_and_model
+from infinitask._base.inner_model import steps_and_model, takes
 from infinitask._base.validation import count, is_number, levels_within, predictions
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
@@ -32,12 +31,7 @@ def _with_method(name: str) -> Callable[[Any], bool]:
     return lambda model: hasattr(model, name)
 
 
-def _predicts_quantiles(model: Any) -> bool:
-    predict = getattr(model, "predict", None)
-    return callable(predict) and "quantiles" in signature(predict).parameters
-
-
-CURVES = Kind("quantiles", "InfiniteQuantileRegressor", _predicts_quantiles)
+CURVES = Kind("quantiles", "InfiniteQuantileRegressor", lambda model: takes(model, "quantiles"))
 QUANTILES = Kind("predicted distributions", "InfiniteQuantileRegressor", _with_method("predict_distribution"))
 DECISIONS = Kind("decisions for all costs of error", "InfiniteCostSensitiveClassifier", _with_method("roc_curve"))
 LEVEL_SETS = Kind("level sets", "InfiniteOneClassSVM", _with_method("mass_volume_curve"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -18,7 +17,6 @@ MAX_POINTS = 8
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ConditionalQuantileDisplay(Display):
     """The conditional distribution of y at chosen rows: its quantile function, and its density.
 

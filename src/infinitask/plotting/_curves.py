@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, ClassVar, Self, final
 
@@ -21,7 +20,6 @@ MARKERS = ("o", "s", "D", "^", "v", "p")
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ThetaROCDisplay(Display):
     """The policies that one fit offers: sensitivity against false alarms for every trade-off, chosen ones marked.
 
@@ -154,7 +152,6 @@ class ThetaROCDisplay(Display):
         colour_bar(axes, dots, "trade-off (above 0 a missed positive costs more)", None, look)
 
 
-@dataclass(eq=False, repr=False)
 class DecisionCurveDisplay(Display):
     """Base of both displays: a curve that a classifier computes from rows with labels."""
 
@@ -181,7 +178,6 @@ class DecisionCurveDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ExpectedCostDisplay(DecisionCurveDisplay):
     """What decisions cost for every true trade-off, beside the two policies that do not look at the features.
 
@@ -226,7 +222,6 @@ class ExpectedCostDisplay(DecisionCurveDisplay):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class NetBenefitDisplay(DecisionCurveDisplay):
     """What decisions are worth to someone who acts from a given probability on: decision-curve analysis.
 
@@ -270,7 +265,6 @@ class NetBenefitDisplay(DecisionCurveDisplay):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class MassVolumeDisplay(Display):
     """How small the sets of a score are for the mass that they hold; a lower curve means a better score.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -21,7 +20,6 @@ MANY_LEVELS = 12
 
 
 @final
-@dataclass(eq=False, repr=False)
 class QuantileFanDisplay(Display):
     """Quantiles as a fan around the median: along one feature, along an index, or along time.
 
@@ -238,7 +236,6 @@ def _is_time(x: Any) -> bool:
 
 
 @final
-@dataclass(eq=False, repr=False)
 class CrossingDisplay(Display):
     """Where quantile curves cross: over a feature and the level, how far each curve lies below the one before it.
 

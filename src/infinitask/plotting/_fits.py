@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -17,7 +16,6 @@ from infinitask.solvers import Solution
 
 
 @final
-@dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
     """Which features matter: how much the answer changes when one of them changes by its standard deviation.
 
@@ -83,7 +81,6 @@ class RelevanceDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """How fast a fit was certified: the duality gap after each evaluation of the objective.
 
@@ -168,7 +165,6 @@ class ConvergenceDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ContestDisplay(Display):
     """What a self-tuned model compared: the loss of every kernel on held-out rows, and the one that was chosen.
 

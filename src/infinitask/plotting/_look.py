@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, dataclass_transform, final
 
 import numpy as np
 
@@ -217,8 +217,9 @@ def _mixed(ink: Any, paper: Any, share: float) -> str:
 
 
 # ---------------------------------------------------------------------------------------------- where a display draws
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Display:
-    """Base of all displays: one way to draw, and where it was drawn last.
+    """Base of all displays: a dataclass of what is drawn, and one way to draw it.
 
     Attributes
     ----------
@@ -231,6 +232,10 @@ class Display:
     _own = True
     _equal = False
     """Whether a unit is as long on both axes."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False)(cls)
 
     @property
     def _title(self) -> str:

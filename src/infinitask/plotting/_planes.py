@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -95,7 +95,7 @@ class PlaneDisplay(Display):
     a: HostArray
     b: HostArray
     values: HostArray
-    held: dict[str, Any]
+    held: dict[str, Any] = field(default_factory=dict, kw_only=True)
     _words: ClassVar[tuple[str, str]]
     """The title for one task, and for several."""
     _equal = True
@@ -115,7 +115,6 @@ class PlaneDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(PlaneDisplay):
     """The decision boundary of a classifier over two features, at several trade-offs between its errors.
 
@@ -154,15 +153,11 @@ class DecisionBoundaryDisplay(PlaneDisplay):
     (50, 50, 3)
     """
 
-    a: HostArray
-    b: HostArray
-    values: HostArray
     theta: HostArray
     X: HostArray | None = None
     positive: HostArray | None = None
     names: tuple[str, ...] = ("x0", "x1")
     labels: tuple[str, ...] = ("negative", "positive")
-    held: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(
@@ -237,7 +232,6 @@ class DecisionBoundaryDisplay(PlaneDisplay):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class LevelSetDisplay(PlaneDisplay):
     """Nested density level sets of a model over two features, one for each outlier fraction.
 
@@ -272,13 +266,9 @@ class LevelSetDisplay(PlaneDisplay):
     (40, 40, 2)
     """
 
-    a: HostArray
-    b: HostArray
-    values: HostArray
     nu: HostArray
     X: HostArray
     names: tuple[str, ...] = ("x0", "x1")
-    held: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(

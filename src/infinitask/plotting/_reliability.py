@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -64,7 +63,6 @@ def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
     """Whether quantiles cover what they say: the fraction of rows below each of them, against its level.
 
@@ -158,7 +156,6 @@ class ReliabilityDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class ThetaPropertyDisplay(Display):
     """Whether level sets leave out what they say: the fraction of rows outside, against the fraction asked for.
 
@@ -246,7 +243,6 @@ class ThetaPropertyDisplay(Display):
 
 
 @final
-@dataclass(eq=False, repr=False)
 class PITDisplay(Display):
     """Whether predicted distributions are right: a histogram of F(y_i | x_i), which is flat where they are.
 

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.drawing import display
+from infinitask._base.extras import display
 from infinitask._base.validation import finite, nonnegative, number, numbers
 
 

@@ -102,7 +102,8 @@ class _Run:
         n, m = self.rows.shape[0], self.weights.size
         row = term.row_of(slice(None))
         assert row is not None
-        self.low, self.high, self.y = (_by_node(part, n, m) for part in (row.low, row.high, term.targets))
+        known = (np.broadcast_to(part, (n, m)).T for part in (row.low, row.high, term.targets))
+        self.low, self.high, self.y = map(np.ascontiguousarray, known)
         size = float(np.median(np.abs(term.targets))) or 1.0
         self.farthest = 0.3 * size
         # the maximum sum of slopes on either side of a node
@@ -295,11 +296,6 @@ class _Run:
         self.T += fresh - self.D
         self.D = fresh
         self._use(sigma)
-
-
-def _by_node(values: HostArray, n: int, m: int) -> HostArray:
-    """Broadcast values that fit (n, m), and return them as (m, n)."""
-    return np.ascontiguousarray(np.broadcast_to(values, (n, m)).T)
 
 
 def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray, HostArray, HostArray, float]:

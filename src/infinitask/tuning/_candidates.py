@@ -20,8 +20,7 @@ from infinitask._base.arrays import HostArray, normal_scores
 from infinitask._base.validation import naming
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import leave_one_out, some_features, spreads
-from infinitask.fitting._input_scales import relevance
+from infinitask.fitting._defaults import leave_one_out, relevance, some_features, spreads
 from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import (
