@@ -183,6 +183,6 @@ def _training_part(recipe: Recipe, data: Data, problem: Problem, train: Values) 
     """The recipe, the training rows of a fold, and a memory that holds their part of a problem of all rows."""
     weight = data.weight[train]
     part = Data(data.X[train], None if data.y is None else data.y[train], weight / np.sum(weight))
-    memory = Memory()
-    memory._posed = in_units(recipe), in_units_of(recipe, part), problem.only(train), 0.0  # as if it had posed it itself
+    memory = Memory()  # as if it had posed the problem itself
+    memory._posed = in_units(recipe), in_units_of(recipe, part), problem.only(train), 0.0
     return recipe, part, memory
