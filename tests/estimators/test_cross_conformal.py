@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from infinitask import CrossConformal, InfiniteQuantileRegressor, JointQuantileRegressor
 from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.datasets import make_sine
 
 LEVELS = np.linspace(0.05, 0.95, 19)

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
 from tests.support.each import each

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_pinball_loss
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.datasets import make_sine, sine_quantile
 from infinitask.measures import Discrete
 from infinitask.predictive import QuantileDistribution

@@ -11,8 +11,7 @@ from scipy import sparse, stats
 from scipy.signal import find_peaks
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask.calibration._levels import Levels
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Levels, Rearrangement
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
 from infinitask.predictive import QuantileDistribution

@@ -1,4 +1,4 @@
-"""The model inside pipelines, searches, self-tuned models and transformed targets; and forgetting a fit."""
+"""The model inside pipelines, searches, self-tuned models and transformed targets."""
 
 from __future__ import annotations
 
@@ -68,9 +68,3 @@ def takes(estimator: Any, name: str) -> bool:
     predict = getattr(estimator, "predict", None)
     known = {} if predict is None else inspect.signature(predict).parameters
     return name in known or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
-
-
-def forget(estimator: Any) -> None:
-    """Delete the fitted attributes of an estimator, those whose names end in an underscore."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        delattr(estimator, name)

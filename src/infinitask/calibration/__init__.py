@@ -11,7 +11,7 @@ from ._class_probabilities import ShareScale as ShareScale
 from ._conformal import ConformalCalibration as ConformalCalibration
 from ._conformal import CrossCalibration as CrossCalibration
 from ._levels import Levels as Levels
-from ._rearrangement import Rearrangement as Rearrangement
+from ._levels import Rearrangement as Rearrangement
 from ._thresholds import Shift as Shift
 from .held_out import HeldOut, HeldOutFits
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from infinitask._base.arrays import IN_MEMORY, HostArray, row_blocks
 from infinitask._base.validation import coverages
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 
 OUTWARD_ROUNDING = 1e-12
 """Levels and endpoints are rounded outwards by this relative amount: curves of the same x differ by about 1e-14 between

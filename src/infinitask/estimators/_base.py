@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, row_blocks
-from infinitask._base.inner_model import forget
 from infinitask._base.validation import LARGEST, Constraint, check_magnitude, check_no_text, naming, parse_tasks
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.estimators import _frames
 from infinitask.estimators._callbacks import CallbackSupportMixin, reported
 from infinitask.estimators._parameters import (
@@ -30,6 +29,7 @@ from infinitask.estimators._parameters import (
     check_given,
     check_inside,
     check_nodes,
+    forget,
     is_fraction,
     recipe_of,
     stack_level,

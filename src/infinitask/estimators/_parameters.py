@@ -109,6 +109,12 @@ def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
     return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
 
 
+def forget(estimator: Any) -> None:
+    """Delete the fitted attributes of an estimator, those whose names end in an underscore."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
+
+
 # ------------------------------------------------------------------------------------ tasks, targets, weights
 def stack_level() -> int:
     """The ``stacklevel`` at which a warning of the calling function points at the user's line."""

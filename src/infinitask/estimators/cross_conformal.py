@@ -16,7 +16,7 @@ from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages
 from infinitask.calibration._conformal import ConformalCalibration, CrossCalibration
 from infinitask.calibration._folds import partition_of
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, seed
 from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.estimators._base import BaseInfiniteTask, tags_of_poor_score
 from infinitask.estimators._parameters import order_in_theta, targets_of
 from infinitask.estimators._shared import Continuum, Explorable, d2_of_quantiles, estimator

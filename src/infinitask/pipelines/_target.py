@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.inner_model import forget, inner_model, takes
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_no_text, naming, numbers, seed
 from infinitask.estimators import _frames
-from infinitask.estimators._parameters import targets_of
+from infinitask.estimators._parameters import forget, targets_of
 from infinitask.estimators._shared import d2_of_quantiles
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _levels

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count, coverages, naming, numbers, parse_tasks, seed
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 
 HALF_WINDOW = 0.1
 """Half the window over which ``pdf`` takes the slope of the cdf, in interquartile ranges; 0.13 standard deviations of a

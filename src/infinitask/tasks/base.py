@@ -16,7 +16,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, normal_scores, to_host
 from infinitask._base.validation import choice, number
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Rearrangement
 from infinitask.calibration.held_out import HeldOut
 from infinitask.field import Field
 from infinitask.losses import BoxLoss, Loss

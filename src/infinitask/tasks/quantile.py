@@ -10,8 +10,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray
-from infinitask.calibration._levels import Levels
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._levels import Levels, Rearrangement
 from infinitask.losses import Loss, MQuantile, Pinball
 from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Defaults, Learnt, Task

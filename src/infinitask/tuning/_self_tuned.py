@@ -20,13 +20,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.events import CutShort
-from infinitask._base.inner_model import forget
 from infinitask._base.validation import CONSTRAINTS, Constraint, check_parameters, optional
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, _frames
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._callbacks import CallbackSupportMixin, reported
 from infinitask.estimators._frames import output_of
+from infinitask.estimators._parameters import forget
 from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
 from infinitask.features import Nystroem
