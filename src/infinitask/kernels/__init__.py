@@ -20,12 +20,12 @@ from ._composed import Ranks as Ranks
 from ._composed import Sum as Sum
 from ._finite import ClassTask as ClassTask
 from ._finite import Diagonal, TaskMatrix
-from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial
+from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, Scaled
 from ._input import CallableKernel as CallableKernel
 from ._input import Precomputed as Precomputed
 from ._input import input_kernel as input_kernel
 from ._input import takes_gamma as takes_gamma
-from ._metric import LearntMetric, Metric, Scaled
+from ._metric import LearntMetric, Metric
 from ._task import ConstantTask as ConstantTask
 from ._task import Gaussian, MaternTask, TaskKernel
 from ._task import PiecewiseLinear as PiecewiseLinear

@@ -15,7 +15,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_hos
 
 from ._base import Formula, InputKernel
 from ._distances import FEW_ROWS, matrices, matrix
-from ._metric import _Around, _Changing
+from ._input import _Around, _Changing
 
 MAX_KNOTS = 257
 """Values of a feature that are kept for its normal scores, evenly spaced in rank."""

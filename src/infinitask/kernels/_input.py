@@ -1,4 +1,4 @@
-"""Input kernels k_X: those with names, and those that the caller computes, by a function or as a matrix.
+"""Input kernels k_X: those with names, of scaled features too, and those that the caller computes.
 
 A kernel with a name is a function of a distance or a product, its ``profile``.
 """
@@ -6,14 +6,16 @@ A kernel with a name is a function of a distance or a product, its ``profile``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, row_blocks
-from infinitask._base.validation import polynomial_parameters
+from infinitask._base.validation import numbers, polynomial_parameters
 
 from ._base import Formula, InputKernel, Names, Profile
 from ._distances import FEW_ROWS, STATISTICS, gamma_by_rule, matrices, matrix, positive_gamma, variance_gamma
@@ -279,6 +281,102 @@ class Precomputed(InputKernel):
     def diag(self, X: Array) -> Array:
         """An error: the place of a row in the Gram matrix is not known here."""
         return self(X, X)
+
+
+class _Around:
+    """A kernel that changes the features of another one, k₀."""
+
+    kernel: InputKernel
+
+    def _inner(self) -> InputKernel:
+        if not isinstance(self.kernel, InputKernel) or self.kernel.precomputed:
+            raise TypeError(
+                f"{type(self).__name__} was given kernel={self.kernel!r}; it must be an input kernel that is computed, "
+                "such as RBF()."
+            )
+        return self.kernel
+
+
+class _Changing(_Around):
+    """k(x, z) = k₀(g(x), g(z))."""
+
+    @abstractmethod
+    def _changed(self, X: Array) -> Array:
+        """g(x) for the rows of a matrix."""
+
+    @abstractmethod
+    def _pulled_back(self, slopes: Array, X: Array) -> Array:
+        """Gradients in x, (s, n, d), from those in g(x)."""
+
+    @property
+    def stationary(self) -> bool:
+        """Whether k₀ is stationary, where g is linear."""
+        return self._inner().stationary
+
+    def resolve(self, X: Array) -> Self:
+        """A copy with k₀ resolved on g(x)."""
+        resolved = copy(self)
+        resolved.kernel = self._inner().resolve(self._changed(matrix(X)))
+        return resolved
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        X, Z = matrices(X, Z)
+        return self._inner()(self._changed(X), self._changed(Z))
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self._inner().diag(self._changed(matrix(X)))
+
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        return self._pulled_back(self._inner()._slopes(self._changed(X), self._changed(Z), W), X)
+
+
+class Scaled(_Changing, InputKernel):
+    """Gives each feature its own length scale, 1/s_j times that of k₀.
+
+    k(x, z) = k₀(x∘s, z∘s).
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        k₀. A data dependent ``gamma`` is found from x∘s.
+    scales : sequence of float
+        s_j ≥ 0, one for each feature; a feature with s_j = 0 is ignored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import RBF
+    >>> Scaled(RBF(gamma=1.0), (1.0, 0.0))(np.array([[1.0, 5.0]]), np.array([[1.0, -7.0]]))
+    array([[1.]])
+    """
+
+    def __init__(self, kernel: InputKernel, scales: Sequence[float]) -> None:
+        self.kernel = kernel
+        self.scales = scales
+
+    def formula(self) -> Formula:
+        """k₀ of scaled features."""
+        return "scaled", {"scales": numbers("Scaled: scales", self.scales)}, (self._inner(),)
+
+    def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
+        """Frequencies of k₀, each feature's multiplied by its s_j."""
+        return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
+
+    def _changed(self, X: Array) -> Array:
+        return X * as_like(self._numbers(int(X.shape[1])), X)
+
+    def _pulled_back(self, slopes: Array, X: Array) -> Array:
+        return slopes * as_like(self._numbers(int(X.shape[1])), X)
+
+    def _numbers(self, d: int) -> HostArray:
+        scales = numbers("Scaled: scales", self.scales)
+        if scales.shape != (d,) or not np.all(np.isfinite(scales)) or np.any(scales < 0.0):
+            raise ValueError(
+                f"Scaled was given scales={self.scales!r} for data with {d} columns; it must hold "
+                f"{d} finite numbers ≥ 0."
+            )
+        return scales
 
 
 def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
