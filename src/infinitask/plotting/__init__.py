@@ -1,8 +1,8 @@
-"""Pictures of fitted models, as scikit-learn's displays draw them (extra "plot").
+"""Plots of fitted models, in the style of scikit-learn's displays (extra "plot").
 
-A display is drawn from a model, ``Display.from_estimator(model, X, …)``, or from numbers that are known already,
-``Display.from_predictions(…)``. It holds what it draws, draws it again with ``plot(ax)``, and keeps its axes and figure
-as ``ax_`` and ``figure_``. Nothing is shown: call ``matplotlib.pyplot.show`` or save ``figure_``.
+A display is made from a model, ``Display.from_estimator(model, X, …)``, or from given numbers,
+``Display.from_predictions(…)``. It stores the plotted data, can be drawn again with ``plot(ax)``, and keeps its axes
+and figure as ``ax_`` and ``figure_``. To show it, call ``matplotlib.pyplot.show``; to keep it, save ``figure_``.
 
 ======================================= ===========================================================================
 quantiles
@@ -18,7 +18,7 @@ decisions
 :class:`NetBenefitDisplay`              what decisions are worth
 level sets
 :class:`LevelSetDisplay`                nested sets, two features
-:class:`ThetaPropertyDisplay`           do the sets leave out what they say?
+:class:`ThetaPropertyDisplay`           does a fraction ν of the rows lie outside the set of level ν?
 :class:`MassVolumeDisplay`              how small are the sets?
 all models
 :class:`RelevanceDisplay`               which features matter?
@@ -26,7 +26,7 @@ all models
 :class:`ContestDisplay`                 what a self-tuned model compared
 ======================================= ===========================================================================
 
-Colours come from a :class:`Look`: :data:`LIGHT`, :data:`DARK`, or what suits the axes and the settings of matplotlib.
+Colours come from a :class:`Look`: :data:`LIGHT`, :data:`DARK`, or one that fits the axes and matplotlib's settings.
 """
 
 from infinitask.plotting._conditional import ConditionalQuantileDisplay

@@ -1,4 +1,4 @@
-"""What a display needs of a model and a table: the kind of model, its tasks, and features that change or are held."""
+"""Open the model and the table that a display is given: kind of model, tasks, features that change or are held."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from infinitask.tuning._self_tuned import SelfTuned
 
 
 class Kind(NamedTuple):
-    """A family of models: what they have, the one to name in an error, and how they are known."""
+    """A family of models: what they provide, an example for error messages, and a test for membership."""
 
     have: str
     example: str
@@ -40,16 +40,16 @@ SELF_TUNED = Kind("a choice", "InfiniteQuantileRegressorCV", lambda model: isins
 
 
 class Asked(NamedTuple):
-    """A fitted model, opened: the last step of a pipeline, and the steps before it.
+    """A fitted model, split into the last step of a pipeline and the steps before it.
 
     Parameters
     ----------
     model : estimator
-        The model itself.
+        The last step: the model of this library.
     whole : estimator
-        What the user gave, which knows the names of the features.
+        The object that the user passed; it knows the names of the features.
     before : tuple of transformers
-        The steps that rows pass first.
+        The transformers that are applied before the model.
     """
 
     model: Any
@@ -57,15 +57,15 @@ class Asked(NamedTuple):
     before: tuple[Any, ...]
 
     def inputs(self, X: Any) -> Any:
-        """X after the steps before the model."""
+        """X after the transformers before the model."""
         for step in self.before:
             X = step.transform(X)
         return X
 
     def table(self, X: Any) -> Features:
-        """X with the names of its columns, or those of the fit; else "x0", "x1", …, and "x" for a single one."""
+        """X with column names: its own, or those of the fit; otherwise "x0", "x1", …, or "x" for a single column."""
         X = as_table(X)
-        # the columns of a data frame may be in another order than those of the fit
+        # the columns of a data frame may be ordered differently than in the fit
         known = getattr(X, "columns", getattr(self.whole, "feature_names_in_", None))
         if known is None:
             d = int(getattr(self.whole, "n_features_in_", 0)) or len(columns_of(X))
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
         return Features(X, tuple(map(str, known)))
 
     def tasks(self, wanted: Any, otherwise: HostArray) -> Any:
-        """The requested tasks; None: those of ``otherwise`` in Θ, or the nodes if the model knows no others."""
+        """The requested tasks; by default those of ``otherwise`` in Θ, or the nodes if the model knows no others."""
         if wanted is not None:
             return np.atleast_1d(np.asarray(wanted, dtype=np.float64))
         if not hasattr(self.model, "field_"):  # of another library, or several models
@@ -85,9 +85,9 @@ class Asked(NamedTuple):
 
 
 def asked(model: Any, kind: Kind, display: str) -> Asked:
-    """Open a fitted model of some kind, or an error that says which model is needed."""
+    """Open a fitted model of the given kind; raise an error that names a suitable model otherwise."""
     whole = model
-    # a pipeline passes the methods of its model on, and the model itself is wanted
+    # a pipeline forwards the methods of its last step, but the display needs that step itself
     before, model = steps_and_model(whole, stop=lambda inner: not isinstance(inner, Pipeline) and kind.holds(inner))
     if isinstance(model, type) or not kind.holds(model):
         given = f"The class {model.__name__}" if isinstance(model, type) else f"A model of type {type(model).__name__}"
@@ -99,7 +99,7 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
 
 
 def by_level(curves: Any, quantiles: Any, n: int, name: str = "curves") -> tuple[HostArray, HostArray]:
-    """Quantiles (n, q) that a user gives, and their levels (q,), in ascending order of the levels."""
+    """The given quantiles (n, q) and their levels (q,), sorted by level."""
     levels = levels_within("quantiles", quantiles, 0.0, 1.0)
     order = np.argsort(levels)
     return predictions(curves, n, levels.size, "levels", name)[:, order], levels[order]
@@ -107,7 +107,7 @@ def by_level(curves: Any, quantiles: Any, n: int, name: str = "curves") -> tuple
 
 # ------------------------------------------------------------------------------------------------- features
 class Features:
-    """A table with the names of its columns, from which other tables of its type are made.
+    """A table with column names; it makes other tables of the same type.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Features:
         self.names = names
 
     def position(self, feature: Any, argument: str) -> int:
-        """The position of a feature that is given by its name or position."""
+        """The position of a feature given by its name or position."""
         if isinstance(feature, str) and feature in self.names:
             return self.names.index(feature)
         d = len(self.names)
@@ -133,33 +133,33 @@ class Features:
         )
 
     def ends(self, j: int, argument: str) -> tuple[float, float]:
-        """The smallest and the largest finite number of a column."""
+        """The smallest and the largest finite value of a column."""
         column, given = self.columns[j], f"{argument} names {self.names[j]!r}"
         if not holds_numbers(column):
             raise ValueError(
                 f"{given}, which is no column of numbers; pictures go along columns of numbers. Hold it instead: "
                 f"at={{{self.names[j]!r}: {column[0]!r}}}."
             )
-        known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
+        known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may impute missing values
         if known.size == 0:
             raise ValueError(f"{given}, of which X holds no finite value; give rows that have some.")
         return float(np.min(known)), float(np.max(known))
 
     def held(self, at: Mapping[Any, Any] | None) -> list[Any]:
-        """A value for each column: the one that ``at`` has by name or position, or a typical one."""
+        """A value for each column: the one in ``at``, by name or position, or a typical one."""
         given = {self.position(name, "at"): value for name, value in (at or {}).items()}
         for k, value in given.items():
             categories = getattr(self.X.iloc[:, k].dtype, "categories", None) if hasattr(self.X, "iloc") else None
             if categories is not None and value == value and value not in categories:
                 known = ", ".join(repr(category) for category in list(categories)[:8])
                 raise ValueError(f"at holds {value!r} for {self.names[k]!r}; its categories are {known}.")
-            # NaN: a pipeline may fill holes
+            # NaN: a pipeline may impute missing values
             if holds_numbers(self.columns[k]) and not is_number(value) and value == value:
                 raise ValueError(f"at holds {value!r} for {self.names[k]!r}, a column of numbers; give a number.")
         return [given[k] if k in given else _typical(column) for k, column in enumerate(self.columns)]
 
     def rows(self, values: list[Any], changing: dict[int, HostArray]) -> Any:
-        """A table of the type of X, with names and types of words: some columns change, the others have one value."""
+        """A table of the type of X, with its names and categories: some columns change, the others are constant."""
         k = max(column.size for column in changing.values())
         columns = [changing.get(j, np.full(k, value)) for j, value in enumerate(values)]
         if not hasattr(self.X, "columns"):
@@ -171,16 +171,16 @@ class Features:
         return table.astype({name: self.X[name].dtype for name in words})
 
     def slice(self, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> tuple[HostArray, Any, str]:
-        """Values of one feature from its smallest to its largest, rows with the others held, and its name.
+        """Values of one feature from its minimum to its maximum, rows with the other features held, and its name.
 
         Parameters
         ----------
         feature : int or str
-            Which feature changes.
+            The feature that changes.
         at : mapping or None
-            Names or positions of other features, and values to hold them at.
+            Maps names or positions of other features to the values at which they are held.
         grid : int
-            How many values.
+            The number of values.
         """
         j = self.position(feature, "feature")
         low, high = self.ends(j, "feature")
@@ -202,7 +202,7 @@ def columns_of(X: Any) -> list[HostArray]:
 
 
 def _values(column: Any) -> HostArray:
-    """A column of a data frame; nullable numbers of pandas become floats."""
+    """A column of a data frame; pandas' nullable numbers become floats."""
     found = np.asarray(column)
     if found.dtype == object and getattr(column.dtype, "kind", "O") in "iuf":
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
@@ -210,12 +210,12 @@ def _values(column: Any) -> HostArray:
 
 
 def holds_numbers(column: HostArray) -> bool:
-    """Whether a column is one of numbers; truth values are not."""
+    """Whether a column is numeric; booleans are not."""
     return bool(np.issubdtype(column.dtype, np.number))
 
 
 def _typical(column: HostArray) -> Any:
-    """The median of numbers, the most frequent of words."""
+    """The median of numbers, or the most frequent category."""
     if holds_numbers(column):
         return float(np.nanmedian(column)) if np.any(column == column) else np.nan
     words = column.astype(str)
@@ -225,6 +225,6 @@ def _typical(column: HostArray) -> Any:
 
 
 def name_of(y: Any, otherwise: str = "y") -> str:
-    """The name of a column of targets, where it has one."""
+    """The name of a target column, if it has one."""
     name = getattr(y, "name", None)
     return str(name) if isinstance(name, str) and name else otherwise

@@ -13,29 +13,29 @@ from infinitask.plotting._look import SIZE, Display
 from infinitask.predictive import QuantileDistribution
 
 MAX_POINTS = 8
-"""The most rows whose curves can still be told apart."""
+"""The maximum number of rows whose curves can still be told apart."""
 
 
 @final
 class ConditionalQuantileDisplay(Display):
-    """The conditional distribution of y at chosen rows: its quantile function, and its density.
+    """Plot the conditional distribution of y at chosen rows: its quantile function and its density.
 
     Parameters
     ----------
     levels : ndarray (q,)
     values : ndarray (k, q)
-        The quantile functions at the levels.
+        The quantile functions at ``levels``.
     y : ndarray (g,)
     density : ndarray (k, g)
         The densities at ``y``.
     names : list of str
-        What the legend calls the k rows.
+        Legend labels of the k rows.
     y_name : str
 
     Attributes
     ----------
-    ax_ : axes, or two of them
-        Where it was drawn last.
+    ax_ : axes, or a pair of axes
+        Axes of the last drawing.
     figure_ : matplotlib.figure.Figure
 
     Examples
@@ -61,22 +61,22 @@ class ConditionalQuantileDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, names: Any = None, y_name: str = "y", grid: int = 200, **drawing: Any
     ) -> Self:
-        """Draw the distributions that a model predicts for some rows.
+        """Plot the distributions that a model predicts for some rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of quantiles, alone or at the end of a pipeline.
+            A fitted quantile model, or a pipeline that ends with one.
         X : table (k, d)
             The chosen rows, at most eight.
         names : sequence of str or None
-            What to call them; None: by their value where there is one feature, by their row otherwise.
+            Legend labels of the rows; None: the value of the feature if there is only one, otherwise the row number.
         y_name : str
-            What y is.
+            Name of the target.
         grid : int
-            How many levels, and values of y.
+            The number of levels and of values of y.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, QUANTILES, cls.__name__)
         if names is None and int(given.whole.n_features_in_) == 1 and np.ndim(X) == 2:
@@ -96,7 +96,7 @@ class ConditionalQuantileDisplay(Display):
         grid: int = 200,
         **drawing: Any,
     ) -> Self:
-        """Draw distributions that are known already.
+        """Plot given distributions.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class ConditionalQuantileDisplay(Display):
         if len(names) != k:
             raise ValueError(f"names holds {len(names)} entries for {k} rows; give one for each.")
         low, high = distribution.levels[[0, -1]]
-        levels = np.linspace(max(low, 0.005), min(high, 0.995), grid)  # extreme tails are not drawn
+        levels = np.linspace(max(low, 0.005), min(high, 0.995), grid)  # skip the extreme tails
         values = distribution.ppf(levels)
         margin = 0.05 * float(np.ptp(values))
         y = np.linspace(values.min() - margin, values.max() + margin, grid)
@@ -129,11 +129,11 @@ class ConditionalQuantileDisplay(Display):
         Parameters
         ----------
         ax : matplotlib axes, two of them, or None
-            None: a figure of its own.
+            None: a new figure.
         kind : {"both", "quantiles", "density"} or None
-            None: both, and the quantile functions alone where one axes is given.
+            None: both, or only the quantile functions if ``ax`` is a single axes.
         look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
+            None: the look that suits the axes, or the settings of matplotlib.
         """
         given = 0 if ax is None else np.size(np.asarray(ax, dtype=object))
         default = "quantiles" if given == 1 else "both"

@@ -16,24 +16,24 @@ from infinitask.plotting._look import Display, Look, colour_bar
 from infinitask.predictive import CostCurve, NetBenefitCurve, ROCCurve
 
 MARKERS = ("o", "s", "D", "^", "v", "p")
-"""Chosen trade-offs differ by their marks."""
+"""Chosen trade-offs differ by their markers."""
 
 
 @final
 class ThetaROCDisplay(Display):
-    """The policies that one fit offers: sensitivity against false alarms for every trade-off, chosen ones marked.
+    """Plot the policies of one fit: sensitivity against false alarms for every trade-off, with chosen ones marked.
 
     Parameters
     ----------
     curve : ROCCurve
         ``roc_curve(X, y)`` of a classifier.
     chosen : float, array (k,) or None
-        Trade-offs that are marked, each at the nearest one of the curve.
+        Trade-offs to mark, each at the nearest one of the curve.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -58,19 +58,19 @@ class ThetaROCDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, theta: Any = None, sample_weight: Any = None, **drawing: Any
     ) -> Self:
-        """Draw the policies of a model on rows that it has not seen.
+        """Plot the policies of a model on held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier, alone or at the end of a pipeline.
+            A fitted classifier, or a pipeline that ends with one.
         X : table (n, d)
         y : array (n,)
         theta : float, array (k,) or None
-            The trade-offs that are marked, such as ``choose_theta`` finds; None: the default of the model.
+            Trade-offs to mark, such as the result of ``choose_theta``; None: the default of the model.
         sample_weight : array (n,) or None
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
         if theta is not None:
@@ -92,7 +92,7 @@ class ThetaROCDisplay(Display):
         sample_weight: Any = None,
         **drawing: Any,
     ) -> Self:
-        """Draw the policies of labels that are known already.
+        """Plot the policies of given labels.
 
         Parameters
         ----------
@@ -101,11 +101,11 @@ class ThetaROCDisplay(Display):
             Labels, one column for each trade-off.
         theta : array (q,)
         chosen : float, array (k,) or None
-            The trade-offs that are marked.
+            Trade-offs to mark.
         pos_label, sample_weight
             As in :func:`~infinitask.metrics.sensitivity_specificity`.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         levels = levels_within("theta", theta, -1.0, 1.0)
         rates = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
@@ -118,19 +118,19 @@ class ThetaROCDisplay(Display):
 
     @property
     def line(self) -> HostArray:
-        """The curve from (0, 0) through the policies to (1, 1): (2, k + 2), in ascending order of false alarms."""
+        """The curve from (0, 0) through the policies to (1, 1): (2, k + 2), sorted by false alarms."""
         order = np.lexsort((self.curve.tpr, self.curve.fpr))
         return np.column_stack([[0.0, 0.0], np.stack([self.curve.fpr, self.curve.tpr])[:, order], [1.0, 1.0]])
 
     @property
     def positions(self) -> list[int]:
-        """The positions of the chosen trade-offs on the curve, in the order in which they were given."""
+        """The positions of the chosen trade-offs on the curve, in the given order."""
         chosen = np.ravel(np.asarray([] if self.chosen is None else self.chosen, dtype=np.float64))
         return [int(np.argmin(np.abs(self.curve.theta - theta))) for theta in chosen]
 
     @property
     def position(self) -> int | None:
-        """The position of the chosen trade-off on the curve, the first of several."""
+        """The position of the chosen trade-off on the curve; the first one if there are several."""
         return next(iter(self.positions), None)
 
     _title = "One fit, every policy"
@@ -153,25 +153,25 @@ class ThetaROCDisplay(Display):
 
 
 class DecisionCurveDisplay(Display):
-    """Base of both displays: a curve that a classifier computes from rows with labels."""
+    """Base class of the two displays whose curve a classifier computes from labelled rows."""
 
     curve: Any
     _method: ClassVar[str]
-    """The method of the classifier that makes the curve."""
+    """The method of the classifier that computes the curve."""
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **drawing: Any) -> Self:
-        """Draw the curve of a model on rows that it has not seen.
+        """Plot the curve of a model on held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier, alone or at the end of a pipeline.
+            A fitted classifier, or a pipeline that ends with one.
         X : table (n, d)
         y : array (n,)
         sample_weight : array (n,) or None
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
         return cls(getattr(given.model, cls._method)(given.inputs(X), y, sample_weight)).plot(**drawing)
@@ -179,7 +179,7 @@ class DecisionCurveDisplay(Display):
 
 @final
 class ExpectedCostDisplay(DecisionCurveDisplay):
-    """What decisions cost for every true trade-off, beside the two policies that do not look at the features.
+    """Plot the cost of decisions for every true trade-off, next to the two policies that ignore the features.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class ExpectedCostDisplay(DecisionCurveDisplay):
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class ExpectedCostDisplay(DecisionCurveDisplay):
 
 @final
 class NetBenefitDisplay(DecisionCurveDisplay):
-    """What decisions are worth to someone who acts from a given probability on: decision-curve analysis.
+    """Plot the net benefit of decisions over the probability from which one acts: decision-curve analysis.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class NetBenefitDisplay(DecisionCurveDisplay):
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -258,7 +258,7 @@ class NetBenefitDisplay(DecisionCurveDisplay):
         axes.plot(curve.threshold, curve.treat_none, ":", color=look.ink, linewidth=1.6, label="act for none")
         axes.plot(curve.threshold, curve.net_benefit, color=look.main, linewidth=2.0, label="model")
         top = max(float(curve.net_benefit.max()), float(curve.treat_all.max()), 1e-3)
-        # acting for all falls without a bound towards one; and so may a poor model
+        # the benefit of acting for all is unbounded below towards 1, and so may be that of a poor model
         axes.set(xlim=(0.0, 1.0), ylim=(-0.25 * top, 1.1 * top), ylabel="net benefit, in cases found per row")
         axes.set_xlabel("probability from which one acts")
         axes.legend(loc="best")
@@ -266,19 +266,19 @@ class NetBenefitDisplay(DecisionCurveDisplay):
 
 @final
 class MassVolumeDisplay(Display):
-    """How small the sets of a score are for the mass that they hold; a lower curve means a better score.
+    """Plot the volume of a score's sets against the mass that they hold; a lower curve means a better score.
 
     Parameters
     ----------
     curve : MassVolumeCurve
         ``mass_volume_curve(X)`` of a model.
     name : str
-        What the legend calls it.
+        Legend label.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -306,21 +306,21 @@ class MassVolumeDisplay(Display):
         name: str = "model",
         **drawing: Any,
     ) -> Self:
-        """Draw the curve of a model, best on rows that it has not seen.
+        """Plot the curve of a model, preferably on held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of level sets, alone or at the end of a pipeline; volumes are those of the features of the
+            A fitted level-set model, or a pipeline that ends with one; volumes are measured in the features of the
             model itself.
         X : table (n, d)
         n_samples : int
-            Points of the Monte Carlo.
+            The number of Monte Carlo points.
         random_state : int, RandomState or None
         name : str
-            What the legend calls it; draw a second model into the same axes to compare.
+            Legend label; to compare two models, draw the second one into the same axes.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
         curve = given.model.mass_volume_curve(given.inputs(X), n_samples=n_samples, random_state=random_state)
@@ -337,12 +337,12 @@ class MassVolumeDisplay(Display):
         name: str = "score",
         **drawing: Any,
     ) -> Self:
-        """Draw the curve of any score, such as that of another model.
+        """Plot the curve of any score, such as that of another model.
 
         Parameters
         ----------
         score : callable
-            From (n, d) to (n,); larger for points that are more normal.
+            Maps (n, d) to (n,); larger for points that are more normal.
         X : array (n, d)
         n_samples, random_state, name, drawing
             As in :meth:`from_estimator`.

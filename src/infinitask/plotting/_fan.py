@@ -13,35 +13,35 @@ from infinitask.plotting._asked import CURVES, asked, by_level, name_of
 from infinitask.plotting._look import Display, Look, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
-"""Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
+"""Default levels of a fan: intervals of 50, 80 and 90%, and the median."""
 
 MANY_LEVELS = 12
-"""From this number of levels on, lines are drawn instead of bands."""
+"""From this number of levels on, the fan has lines instead of bands."""
 
 
 @final
 class QuantileFanDisplay(Display):
-    """Quantiles as a fan around the median: along one feature, along an index, or along time.
+    """Plot quantiles as a fan around the median: along one feature, an index, or time.
 
     Parameters
     ----------
     x : array (k,)
-        Where the quantiles are known: values of a feature, an index, or times.
+        The positions of the quantiles: values of a feature, an index, or times.
     curves : ndarray (k, q)
         The quantiles.
     quantiles : ndarray (q,)
         Their levels, ascending.
     points : (array (n,), array (n,)) or None
-        Places and values of observations.
+        Positions and values of observations.
     x_name, y_name : str
         Labels of the axes.
     held : bool
-        Whether there are other features, which are held: the points have other values of them.
+        Whether other features are held constant; those of the points vary.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -77,28 +77,28 @@ class QuantileFanDisplay(Display):
         grid: int = 200,
         **drawing: Any,
     ) -> Self:
-        """Draw the quantiles of a model along one feature, or of the rows of X along an index or time.
+        """Plot the quantiles of a model along one feature, or of the rows of X along an index or time.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of quantiles, alone or at the end of a pipeline.
+            A fitted quantile model, or a pipeline that ends with one.
         X : table (n, d)
-            Its column ``feature`` says from where to where, the medians of the others where these are held.
+            Its column ``feature`` gives the range; the medians of the other columns give the values to hold them at.
         y : array (n,) or None
             Observations, drawn as points.
         feature : int or str
-            Which feature changes, by position or name.
+            The feature that changes, by position or name.
         along : array (n,) or None
-            An index or times, one for each row of X: the quantiles of the rows are drawn along it instead.
+            An index or times, one for each row of X; the quantiles of the rows are then drawn along it.
         at : mapping or None
-            Names or positions of other features, and values to hold them at instead of their medians.
+            Maps names or positions of other features to the values at which they are held, instead of their medians.
         quantiles : array (q,) or None
             Levels; None: those of intervals of 50, 80 and 90%, and the median.
         grid : int
-            How many values of the feature.
+            The number of values of the feature.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, BANDS))
@@ -118,7 +118,7 @@ class QuantileFanDisplay(Display):
 
     @classmethod
     def from_predictions(cls, curves: Any, quantiles: Any, *, x: Any = None, y: Any = None, **drawing: Any) -> Self:
-        """Draw quantiles that are known already.
+        """Plot given quantiles.
 
         Parameters
         ----------
@@ -127,11 +127,11 @@ class QuantileFanDisplay(Display):
         quantiles : array (q,)
             The levels.
         x : array (n,) or None
-            Where: a feature, an index or times, in any order; None: 0, 1, 2, …
+            Positions: a feature, an index or times, in any order; None: 0, 1, 2, …
         y : array (n,) or None
-            Observations at the same places, drawn as points.
+            Observations at the same positions, drawn as points.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         n = np.shape(curves)[0] if np.ndim(curves) else 0
         curves, levels = by_level(curves, quantiles, n)
@@ -143,16 +143,16 @@ class QuantileFanDisplay(Display):
         return cls(place, curves[order], levels, points, name, name_of(y)).plot(**drawing)
 
     def plot(self, ax: Any = None, *, kind: str = "auto", look: Any = None) -> Self:
-        """Draw the fan.
+        """Plot the fan.
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         kind : {"auto", "bands", "lines"}
-            Bands between levels that belong together, or lines. "auto": lines from twelve levels on, or without pairs.
+            Bands between paired levels, or lines. "auto": lines from twelve levels on, or if levels have no pairs.
         look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
+            None: the look that suits the axes, or the settings of matplotlib.
         """
         kind = choice("kind", kind, ("auto", "bands", "lines"))
         pairs = self.pairs
@@ -182,7 +182,7 @@ class QuantileFanDisplay(Display):
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Positions of levels q and 1 − q, the widest pair first."""
+        """Positions of the pairs of levels q and 1 − q, the widest pair first."""
         levels, found = self.quantiles, []
         for k, level in enumerate(levels):
             other = np.flatnonzero(np.abs(levels - (1.0 - level)) < 1e-9)
@@ -192,7 +192,7 @@ class QuantileFanDisplay(Display):
 
     def _bands(self, axes: Any, look: Any) -> None:
         shades, pairs = look.colours(pale=0.35), self.pairs
-        outer, inner = (0.08, 0.5) if look.is_dark else (0.8, 0.25)  # the middle has the stronger colour
+        outer, inner = (0.08, 0.5) if look.is_dark else (0.8, 0.25)  # the innermost band has the strongest colour
         for k, (low, high) in enumerate(pairs):
             words = f"middle {percent(self.quantiles[high] - self.quantiles[low])}"
             place = inner if len(pairs) == 1 else outer + (inner - outer) * k / (len(pairs) - 1)
@@ -223,7 +223,7 @@ class QuantileFanDisplay(Display):
 
 
 def _in_order(along: Any, argument: str) -> tuple[HostArray, HostArray, str]:
-    """An index or times in ascending order, that order, and their name."""
+    """An index or times in ascending order, the sorting permutation, and their name."""
     values = np.asarray(along)
     if values.ndim != 1 or values.size < 2:
         raise ValueError(f"{argument} of shape {values.shape} was given; it must be (n,) with two entries at least.")
@@ -237,7 +237,7 @@ def _is_time(x: Any) -> bool:
 
 @final
 class CrossingDisplay(Display):
-    """Where quantile curves cross: over a feature and the level, how far each curve lies below the one before it.
+    """Plot where quantile curves cross: over a feature and the level, how far each curve lies below the previous one.
 
     Parameters
     ----------
@@ -246,13 +246,13 @@ class CrossingDisplay(Display):
     quantiles : ndarray (q,)
         Levels, ascending.
     depth : ndarray (k, q − 1)
-        (Q(θ_j) − Q(θ_j+1))₊: 0 where two neighbouring curves are in order.
+        (Q(θ_j) − Q(θ_j+1))₊: 0 if two neighbouring curves do not cross.
     x_name, y_name : str
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -286,20 +286,20 @@ class CrossingDisplay(Display):
         grid: int = 200,
         **drawing: Any,
     ) -> Self:
-        """Compare the curves of a model along one feature, the others at their medians.
+        """Compare the curves of a model along one feature, with the others at their medians.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of quantiles, alone or at the end of a pipeline.
+            A fitted quantile model, or a pipeline that ends with one.
         X : table (n, d)
-            Its column ``feature`` says from where to where.
+            Its column ``feature`` gives the range.
         feature, at, grid
             As in :meth:`QuantileFanDisplay.from_estimator`.
         quantiles : array (q,) or None
             None: 0.01, 0.02, …, 0.99.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, np.arange(1, 100) / 100.0))
@@ -309,7 +309,7 @@ class CrossingDisplay(Display):
 
     @classmethod
     def from_predictions(cls, x: Any, curves: Any, quantiles: Any, **drawing: Any) -> Self:
-        """Compare curves that are known already.
+        """Compare given curves.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class CrossingDisplay(Display):
         curves : array (k, q)
         quantiles : array (q,)
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         x = np.asarray(x)
         curves, levels = by_level(curves, quantiles, x.size)
@@ -332,7 +332,7 @@ class CrossingDisplay(Display):
 
     @property
     def share(self) -> float:
-        """The fraction of the places (x, level) at which neighbouring curves have crossed."""
+        """The fraction of the positions (x, level) at which neighbouring curves have crossed."""
         return float(np.mean(self.depth > 0.0))
 
     @property

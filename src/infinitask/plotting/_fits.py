@@ -1,4 +1,4 @@
-"""What is known of a fit: which features matter, how the gap closed, and what the tuning compared."""
+"""Displays of a fit: relevant features, the duality gap, and the candidates of the tuning."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from infinitask.solvers import Solution
 
 @final
 class RelevanceDisplay(Display):
-    """Which features matter: how much the answer changes when one of them changes by its standard deviation.
+    """Plot which features matter: how much the prediction changes per standard deviation of each feature.
 
     Parameters
     ----------
     relevance : Relevance
         ``relevance_`` of a fitted model.
     max_inputs : int
-        How many are shown, those that matter most.
+        The maximum number of features to show, the most relevant ones.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -47,15 +47,15 @@ class RelevanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_inputs: int = 20, **drawing: Any) -> Self:
-        """Draw ``relevance_`` of a fitted model; in a pipeline, of the features of its last step.
+        """Plot ``relevance_`` of a fitted model; for a pipeline, of the features of its last step.
 
         Parameters
         ----------
         estimator : estimator
         max_inputs : int
-            How many are shown, those that matter most.
+            The maximum number of features to show, the most relevant ones.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, ANY, cls.__name__)
         return cls(given.model.relevance_, count("max_inputs", max_inputs)).plot(**drawing)
@@ -82,20 +82,20 @@ class RelevanceDisplay(Display):
 
 @final
 class ConvergenceDisplay(Display):
-    """How fast a fit was certified: the duality gap after each evaluation of the objective.
+    """Plot how fast a fit was certified: the duality gap after each evaluation of the objective.
 
     Parameters
     ----------
     evaluations : ndarray (k,)
     gap : ndarray (k,)
-        The best bounds so far, (P − D) relative to what the last gap is relative to. Infinite while no bound is known.
+        The best bounds so far, P − D relative to the scale of the final gap; infinite while no bound is known.
     tol : float
-        The gap asked for.
+        The requested gap.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -114,32 +114,32 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, **drawing: Any) -> Self:
-        """Draw what ``solution_.history`` of a fitted model holds.
+        """Plot ``solution_.history`` of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         return cls.from_solution(asked(estimator, ANY, cls.__name__).model.solution_, **drawing)
 
     @classmethod
     def from_solution(cls, solution: Solution, **drawing: Any) -> Self:
-        """Draw the history of a solution.
+        """Plot the history of a solution.
 
         Parameters
         ----------
         solution : Solution
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         evaluations, primal, dual = np.asarray(solution.history, dtype=np.float64).reshape(-1, 3).T
         if evaluations.size == 0:
             raise ValueError("The solution has no history; it was found without evaluations of the objective.")
         if not np.isfinite(solution.gap):
             raise ValueError(f"The solution proves no gap that could be drawn: {solution.message}")
-        # bounds proved last may be better than those of any evaluation
+        # bounds proved at the end may be better than those of any evaluation
         distance = np.minimum.accumulate(primal) - np.maximum.accumulate(dual)
         last = solution.objective - solution.dual
         scale = (
@@ -166,30 +166,30 @@ class ConvergenceDisplay(Display):
 
 @final
 class ContestDisplay(Display):
-    """What a self-tuned model compared: the loss of every kernel on held-out rows, and the one that was chosen.
+    """Plot the comparison of a self-tuned model: the held-out loss of every kernel, and the chosen one.
 
     Parameters
     ----------
     names : list of str
-        The kernels that competed.
+        The kernels that were compared.
     losses : ndarray (kernels, k)
-        The mean loss of each kernel at each ``alphas``, infinite where a fit could not win and was skipped; for level
+        The mean loss of each kernel at each of ``alphas``, infinite if a fit could not win and was skipped; for level
         sets (kernels, 1), the fraction of the reference points in the sets.
     best : (int, int)
         The position of the choice.
     alphas : ndarray (k,) or None
-        The weights λ that competed; None for level sets.
+        The weights λ that were compared; None for level sets.
     errors : ndarray (kernels, k) or None
-        The standard error of a loss over the folds, as far as it differs from that of ignoring the features.
+        The standard error, over the folds, of the difference between a loss and the loss that ignores the features.
     ignoring : float or None
         The mean loss of predictions that ignore the features.
     measure : str
-        What a loss is.
+        The name of the loss.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -213,14 +213,14 @@ class ContestDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, **drawing: Any) -> Self:
-        """Draw ``cv_results_`` of a self-tuned model.
+        """Plot ``cv_results_`` of a self-tuned model.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model that tuned itself, such as ``InfiniteQuantileRegressorCV``.
+            A fitted self-tuned model, such as ``InfiniteQuantileRegressorCV``.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         results = asked(estimator, SELF_TUNED, cls.__name__).model.cv_results_
         names = list(results["kernels"])
@@ -232,7 +232,7 @@ class ContestDisplay(Display):
             table, ignoring = np.asarray(results["losses"]), np.asarray(results["ignoring_x"])
             seen = np.all(np.isfinite(table), axis=2)
             whole = np.where(seen[..., None], table, 0.0)
-            # folds differ more than models do: the error is that of the difference
+            # losses differ more between folds than between models: the error is that of the difference
             errors = np.std(whole - ignoring, axis=2, ddof=min(1, ignoring.size - 1)) / np.sqrt(ignoring.size)
             losses = np.where(seen, whole.mean(axis=2), np.inf)
             k, i = results["best"]
@@ -242,17 +242,17 @@ class ContestDisplay(Display):
 
     @property
     def order(self) -> HostArray:
-        """The kernels that were compared to the end, the best first: positions (k,)."""
+        """Positions (k,) of the kernels that were compared to the end, the best first."""
         smallest = self.losses.min(axis=1)
         order = np.argsort(smallest, kind="stable")
         return np.asarray(order[np.isfinite(smallest[order])])
 
     @property
     def chosen_loss(self) -> float:
-        """The loss of the choice.
+        """The loss of the chosen candidate.
 
-        A λ that all but ignores the features need not have been fitted: its loss is that of ignoring them. One that was
-        refined with more rows is drawn at the best of its kernel.
+        A λ that almost ignores the features may not have been fitted; its loss is then that of ignoring them. A λ
+        refined with more rows is drawn at the best loss of its kernel.
         """
         k, i = self.best
         if np.isfinite(self.losses[k, i]):
@@ -260,18 +260,18 @@ class ContestDisplay(Display):
         return float(self.losses[k].min()) if i > 0 or self.ignoring is None else self.ignoring
 
     def plot(self, ax: Any = None, *, kind: str = "kernels", max_kernels: int = 12, look: Any = None) -> Self:
-        """Draw the comparison.
+        """Plot the comparison.
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         kind : {"kernels", "path"}
-            The best loss of each kernel, or the losses of each along λ.
+            The best loss of each kernel, or the losses of each kernel along λ.
         max_kernels : int
-            How many kernels are shown at most, the best ones.
+            The maximum number of kernels to show, the best ones.
         look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
+            None: the look that suits the axes, or the settings of matplotlib.
         """
         kind = choice("kind", kind, ("kernels", "path"))
         if kind == "path" and self.alphas is None:
@@ -324,7 +324,7 @@ class ContestDisplay(Display):
         self._legend(axes)
 
     def _line_of_ignoring(self, draw: Any, look: Look, farthest: float = np.inf) -> None:
-        """The loss without features; where that is so far off that all else would look alike, in words alone."""
+        """Draw the loss without features; write it as text only if it is so far off that all else would look alike."""
         if self.ignoring is None:
             return
         near = self.ignoring <= farthest
@@ -334,5 +334,5 @@ class ContestDisplay(Display):
 
 
 def _short(name: str) -> str:
-    """A name in at most two lines."""
+    """A name on at most two lines."""
     return textwrap.fill(name.strip("'"), 40, max_lines=2, placeholder="…")

@@ -1,4 +1,4 @@
-"""What all figures share: their look (ink, paper, one colour map for tasks), and where a display draws."""
+"""What all displays share: their look (ink, paper, one colour map for tasks), and the axes they are drawn into."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.extras import needed
 
 LINE_STYLES = ("-", "--", "-.", ":")
-"""Curves differ by style as well as by colour, for print and for readers who do not see all colours."""
+"""Curves differ by line style as well as colour, for print and for colour-blind readers."""
 
 DARK_PAPER = 0.35
-"""Paper of less luminance than this is dark."""
+"""Paper with a luminance below this is dark."""
 
 READABLE = 4.5
-"""The contrast that text needs on its paper (WCAG 2, level AA)."""
+"""The minimum contrast of text on its paper (WCAG 2, level AA)."""
 
 SIZE = (6.8, 4.4)
 """Width and height of a figure in inches."""
@@ -34,11 +34,11 @@ class Look:
     Parameters
     ----------
     ink, paper : str
-        Colours of text and points, and of what is behind them.
+        Colours of text and points, and of the background.
     muted : str
-        Of tick labels and reference lines.
+        Colour of tick labels and reference lines.
     edge : str
-        Of the axes.
+        Colour of the axes.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Look:
         }
 
     def colour_settings(self) -> dict[str, Any]:
-        """The colours alone: what is drawn into axes that someone else made."""
+        """The colours alone, for drawing into axes of the caller."""
         return {
             "figure.facecolor": self.paper,
             "figure.edgecolor": self.paper,
@@ -96,7 +96,7 @@ class Look:
 
     # ---------------------------------------------------------------------------------------------- colours
     def colours(self, pale: float = 0.0) -> Any:
-        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a fraction of paper."""
+        """The colour map of tasks: plasma without the end that blends into the paper, mixed with a fraction of paper."""
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap, to_rgba
 
@@ -105,7 +105,7 @@ class Look:
         return ListedColormap(pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * tasks)
 
     def steps(self, levels: HostArray, pale: float = 0.0) -> Any:
-        """A mapping with one colour for each of some ascending levels."""
+        """A mapping with one colour for each of the ascending levels."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm
 
@@ -114,50 +114,50 @@ class Look:
         return ScalarMappable(BoundaryNorm(edges, 256), self.colours(pale))
 
     def series(self, count: int) -> list[dict[str, Any]]:
-        """A colour and a line style for each of some curves."""
+        """A colour and a line style for each of ``count`` curves."""
         map_ = self.colours()
         places = np.linspace(0.08, 0.85, count) if count > 1 else np.array([self.middle])
         return [{"color": map_(float(p)), "linestyle": LINE_STYLES[k % len(LINE_STYLES)]} for k, p in enumerate(places)]
 
     @property
     def main(self) -> Any:
-        """The colour of the one curve that a figure is about."""
+        """The colour of the main curve of a figure."""
         return self.colours()(self.middle)
 
     def band(self, label: str) -> dict[str, Any]:
-        """A band of the main colour, through which lines are seen."""
+        """The style of a band in the main colour, transparent enough to see lines through it."""
         return {"color": self.main, "alpha": 0.38 if self.is_dark else 0.2, "linewidth": 0, "label": label}
 
     def dashed(self, label: str) -> dict[str, Any]:
-        """A line that the main curve is compared with."""
+        """The style of a reference line."""
         return {"linestyle": "--", "color": self.ink, "linewidth": 1.2, "label": label}
 
     def ring(self, label: str, marker: str = "o") -> dict[str, Any]:
-        """A mark around the chosen one of several points."""
+        """The style of a marker around the chosen one of several points."""
         ring = {"markerfacecolor": "none", "markeredgecolor": self.ink, "markeredgewidth": 1.8, "markersize": 11}
         return {"marker": marker, "linestyle": "none", "label": label, **ring}
 
     def curve(self, k: int) -> dict[str, Any]:
-        """The colour and style of the k-th of a few curves that are drawn one after the other, the main one first."""
+        """The colour and style of the k-th of a few curves drawn one after the other, the main one first."""
         places = (self.middle, 0.2, 1.0, 0.4) if self.is_dark else (self.middle, 0.75, 0.5, 0.95)
         return {"color": self.colours()(places[k % 4]), "linestyle": LINE_STYLES[k % 4]}
 
     @property
     def middle(self) -> float:
-        """Where the main colour is on the map of :meth:`colours`."""
+        """The position of the main colour on the map of :meth:`colours`."""
         return 0.65 if self.is_dark else 0.25
 
     # ---------------------------------------------------------------------------------------- where from
     @classmethod
     def of_settings(cls) -> Look:
-        """The look that suits the settings of matplotlib: its own defaults give :data:`LIGHT`."""
+        """The look that fits the settings of matplotlib; its defaults give :data:`LIGHT`."""
         from matplotlib import rcParams
 
         return cls.on(rcParams["axes.facecolor"], rcParams["text.color"])
 
     @classmethod
     def on(cls, paper: Any, ink: Any = None) -> Look:
-        """A look for given paper; the ink is the one given, where it can be read there.
+        """A look for the given paper; it uses the given ink if that is readable there.
 
         Examples
         --------
@@ -183,7 +183,7 @@ LOOKS = {"light": LIGHT, "dark": DARK}
 
 
 def look_of(look: Any) -> Look:
-    """A look by its name, or itself."""
+    """A look given by its name or as an object."""
     found = LOOKS.get(look) if isinstance(look, str) else look
     if isinstance(found, Look):
         return found
@@ -219,7 +219,7 @@ def _mixed(ink: Any, paper: Any, share: float) -> str:
 # ---------------------------------------------------------------------------------------------- where a display draws
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Display:
-    """Base of all displays: a dataclass of what is drawn, and one way to draw it.
+    """Base class of all displays: a dataclass of the plotted data, with one method that draws them.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Display:
     figure_: Any
     _own = True
     _equal = False
-    """Whether a unit is as long on both axes."""
+    """Whether a unit has the same length on both axes."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -239,38 +239,38 @@ class Display:
 
     @property
     def _title(self) -> str:
-        """The title of a figure of its own."""
+        """The title of a new figure."""
         raise NotImplementedError
 
     @property
     def _size(self) -> tuple[float, float]:
-        """Width and height of a figure of its own, in inches."""
+        """Width and height of a new figure, in inches."""
         return SIZE
 
     def _draw(self, axes: Any, look: Look) -> None:
-        """Draw into these axes."""
+        """Draw into the given axes."""
         raise NotImplementedError
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw it.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
+            None: the look that suits the axes, or the settings of matplotlib.
         """
         with self._canvas(ax, look, self._title, size=self._size, equal=self._equal) as (axes, look_):
             self._draw(axes, look_)
         return self
 
     def __repr__(self) -> str:
-        """Which picture it is; its numbers would fill a screen."""
+        """The name of the class; the data would fill a screen."""
         return f"<{type(self).__name__}{', drawn' if hasattr(self, 'ax_') else ''}>"
 
     def _legend(self, axes: Any, **place: Any) -> None:
-        """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
+        """Add a legend beside the axes or at a given place; in axes of the caller, where it hides least."""
         place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         axes.legend(**(place if self._own else {"loc": "best"}))
 
@@ -278,7 +278,7 @@ class Display:
     def _canvas(
         self, ax: Any, look: Any, title: str, *, size: tuple[float, float] = SIZE, columns: int = 1, equal: bool = False
     ) -> Iterator[tuple[Any, Look]]:
-        """The axes to draw into, and their look: ``ax``, or those of a new figure, which alone gets the title.
+        """The axes to draw into, and their look: ``ax``, or those of a new figure, which also gets the title.
 
         Parameters
         ----------
@@ -288,9 +288,9 @@ class Display:
         title : str
         size : (float, float)
         columns : int
-            How many axes beside each other.
+            The number of axes next to each other.
         equal : bool
-            Whether a unit is as long on both axes.
+            Whether a unit has the same length on both axes.
         """
         self._own = ax is None
         if ax is not None:
@@ -314,7 +314,7 @@ class Display:
                 plt.close(figure)
                 raise
             for each in np.ravel(np.asarray(axes, dtype=object)):
-                # ticks are made when they are first drawn, with the settings of that moment
+                # ticks are created at the first drawing, with the settings of that moment
                 each.tick_params(which="both", colors=look.muted, labelcolor=look.muted)
             if columns > 1:
                 figure.suptitle(title, x=0.01, ha="left", weight="bold", size=12.5, color=look.ink)
@@ -328,7 +328,7 @@ def _matplotlib(module: str) -> Any:
 
 
 def _first_axes(given: Any) -> Any:
-    """The first of one or several axes; an error where something is no axes."""
+    """The first of one or several axes; raise an error if an object is not an axes."""
     several = np.ravel(np.asarray(given, dtype=object))
     for ax in several:
         if not isinstance(ax, _matplotlib("matplotlib.axes").Axes):
@@ -338,7 +338,7 @@ def _first_axes(given: Any) -> Any:
 
 def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
     """Add a colour bar without a frame beside the axes."""
-    letters = max(int(12.5 * _height(axes)), 12)  # at least 12 to a line
+    letters = max(int(12.5 * _height(axes)), 12)  # at least 12 per line
     lines = len(textwrap.wrap(label, letters))
     balanced = next(w for w in range(-(-len(label) // lines), letters + 1) if len(textwrap.wrap(label, w)) <= lines)
     bar = axes.figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
@@ -348,7 +348,7 @@ def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> N
 
 
 def _height(axes: Any) -> float:
-    """About the height of axes, in inches; with units of equal length it is less than their place has room for."""
+    """The approximate height of axes, in inches; with units of equal length, axes are smaller than their place."""
     box = axes.get_position(original=True)
     width, height = axes.figure.get_size_inches() * np.array([box.width, box.height])
     if axes.get_aspect() != "auto":
@@ -358,7 +358,7 @@ def _height(axes: Any) -> float:
 
 
 def few(levels: HostArray, most: int = 9) -> HostArray:
-    """At most ``most`` of some levels, evenly picked, for the ticks of a colour bar."""
+    """At most ``most`` of the levels, evenly spaced, for the ticks of a colour bar."""
     if levels.size <= most:
         return levels
     step = -(-(levels.size - 1) // (most - 1))
@@ -366,7 +366,7 @@ def few(levels: HostArray, most: int = 9) -> HostArray:
 
 
 def percent(share: float) -> str:
-    """A fraction as a percentage: 0.9 as "90%".
+    """Format a fraction as a percentage: 0.9 as "90%".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two features change, the others are held: decision boundaries over the trade-off, and nested level sets."""
+"""Displays over two features, with the others held: decision boundaries of trade-offs, and nested level sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infinitask.plotting._look import Display, Look, colour_bar, few
 def plane_of(
     given: Asked, tasks: HostArray, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str
 ) -> tuple[dict[str, Any], HostArray]:
-    """Decisions of a model on a grid over two features, from the smallest to the largest value of some rows.
+    """Decisions of a model on a grid over two features, from their minimum to their maximum in the given rows.
 
     Parameters
     ----------
@@ -26,20 +26,20 @@ def plane_of(
     tasks : ndarray (q,)
     X : table (n, d)
     features : pair of int or str, or None
-        Which two features change; None: those of a model with two.
+        The two features that change; None: those of a model with two.
     at : mapping or None
         Names or positions of other features, and values to hold them at instead of typical ones.
     grid : int
     display : str
-        Who asks, for errors.
+        The name of the display, for error messages.
 
     Returns
     -------
     plane : dict
-        The parameters that displays of planes share: the coordinates ``a`` and ``b`` and the ``values``, the ``names``
-        of the two features, and where the others are ``held``.
+        The parameters that displays of planes share: the coordinates ``a`` and ``b``, the ``values``, the ``names``
+        of the two features, and the values at which the others are ``held``.
     data : ndarray (n, 2)
-        The two features of the given rows.
+        The two features in the given rows.
     """
     table = given.table(X)
     d = int(getattr(given.whole, "n_features_in_", len(table.columns)))
@@ -86,11 +86,11 @@ def _axes(features: Any, table: Features, display: str) -> tuple[int, int]:
 
 TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
 FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
-"""Tasks that are drawn where none are given."""
+"""The default tasks."""
 
 
 class PlaneDisplay(Display):
-    """Base of both displays: values on a grid over two features, and axes that show all of it."""
+    """Base class of both displays: values on a grid over two features, and axes that show the whole grid."""
 
     a: HostArray
     b: HostArray
@@ -107,7 +107,7 @@ class PlaneDisplay(Display):
         return self._words[several > 1].format(several) + others
 
     def _finish(self, axes: Any, names: tuple[str, ...]) -> None:
-        """Name the axes, end them with the grid, and draw a unit equally long on both if they stay readable."""
+        """Label the axes, end them with the grid, and use equal units on both if they stay readable."""
         axes.set(xlabel=names[0], ylabel=names[1])
         axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
         ratio = float(np.ptp(self.a)) / float(np.ptp(self.b))
@@ -116,31 +116,31 @@ class PlaneDisplay(Display):
 
 @final
 class DecisionBoundaryDisplay(PlaneDisplay):
-    """The decision boundary of a classifier over two features, at several trade-offs between its errors.
+    """Plot the decision boundary of a classifier over two features, at several trade-offs between its errors.
 
     Parameters
     ----------
     a, b : ndarray (g, g)
         The two coordinates of a grid.
     values : ndarray (g, g, q)
-        ``decision_function`` there: above 0 the positive class.
+        ``decision_function`` on the grid: above 0 for the positive class.
     theta : ndarray (q,)
         The trade-offs, ascending.
     X : ndarray (n, 2) or None
-        Rows that are drawn.
+        Rows drawn as points.
     positive : ndarray (n,) of bool or None
-        Which of them are positive.
+        Which of these rows are positive.
     names : (str, str)
-        Of the features.
+        Names of the two features.
     labels : (str, str)
-        What the legend calls the classes.
+        Legend labels of the classes.
     held : dict
-        Names of other features, and where they are held.
+        Names of other features, and the values at which they are held.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -172,27 +172,27 @@ class DecisionBoundaryDisplay(PlaneDisplay):
         grid: int = 200,
         **drawing: Any,
     ) -> Self:
-        """Draw the boundaries of a model over the range of some rows.
+        """Plot the boundaries of a model over the range of the given rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier, alone or at the end of a pipeline.
+            A fitted classifier, or a pipeline that ends with one.
         X : table (n, d)
-            Its two columns ``features`` say from where to where.
+            Its two columns ``features`` give the range.
         y : array (n,) or None
             The labels; None: the rows are not drawn.
         features : pair of int or str, or None
-            The two features that change, by position or name: columns of numbers. None: those of a model with two.
+            The two features that change, by position or name; they must be numeric. None: those of a model with two.
         at : mapping or None
-            Names or positions of other features, and values to hold them at instead of typical ones: medians of
-            numbers, the most frequent of words. The rows are drawn where their two features are, whatever their others.
+            Maps names or positions of other features to the values at which they are held, instead of typical ones:
+            medians of numbers, the most frequent category. Rows are drawn regardless of their other features.
         theta : array (q,) or None
             Trade-offs; None: −0.8, −0.6, …, 0.8.
         grid : int
-            Points of the plane along each feature.
+            The number of grid points along each feature.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
         trade_offs = np.sort(given.tasks(theta, TRADE_OFFS))
@@ -222,7 +222,7 @@ class DecisionBoundaryDisplay(PlaneDisplay):
             classes = (~self.positive, self.positive)
             for name, rows, colour in zip(self.labels, classes, (look.paper, look.ink), strict=True):
                 axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
-            if self._own:  # boundaries go anywhere: within the axes it would hide some
+            if self._own:  # boundaries may be anywhere: a legend within the axes would hide some
                 axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
             else:
                 axes.legend(loc="best")
@@ -233,27 +233,27 @@ class DecisionBoundaryDisplay(PlaneDisplay):
 
 @final
 class LevelSetDisplay(PlaneDisplay):
-    """Nested density level sets of a model over two features, one for each outlier fraction.
+    """Plot nested density level sets of a model over two features, one for each outlier fraction.
 
     Parameters
     ----------
     a, b : ndarray (g, g)
         The two coordinates of a grid.
     values : ndarray (g, g, q)
-        ``decision_function`` there: at least 0 inside.
+        ``decision_function`` on the grid: at least 0 inside the set.
     nu : ndarray (q,)
-        The fractions left outside, ascending.
+        The fractions outside the sets, ascending.
     X : ndarray (n, 2)
-        Rows that are drawn.
+        Rows drawn as points.
     names : (str, str)
-        Of the features.
+        Names of the two features.
     held : dict
-        Names of other features, and where they are held.
+        Names of other features, and the values at which they are held.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -282,22 +282,22 @@ class LevelSetDisplay(PlaneDisplay):
         grid: int = 200,
         **drawing: Any,
     ) -> Self:
-        """Draw the sets of a model over the range of some rows.
+        """Plot the sets of a model over the range of the given rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of level sets, alone or at the end of a pipeline.
+            A fitted level-set model, or a pipeline that ends with one.
         X : table (n, d)
-            Rows, drawn as points where their two features are, whatever their others.
+            Rows drawn as points, regardless of their other features.
         features, at
             As in :meth:`DecisionBoundaryDisplay.from_estimator`.
         nu : array (q,) or None
-            Fractions left outside; None: 0.1, 0.2, …, 0.9.
+            Fractions outside the sets; None: 0.1, 0.2, …, 0.9.
         grid : int
-            Points of the plane along each feature.
+            The number of grid points along each feature.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
         fractions = np.sort(given.tasks(nu, FRACTIONS))
@@ -315,7 +315,7 @@ class LevelSetDisplay(PlaneDisplay):
             height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
             axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + step * k)
             if height.min() < 0.0:
-                # paper parts two sets; around the outermost one it would not be seen, where others touch it too
+                # a line in the colour of the paper separates two sets; around the outermost one it would be invisible
                 outermost = k == drawn[0]
                 edge, place = (look.muted, self.nu.size) if outermost else (look.paper, k)
                 lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}

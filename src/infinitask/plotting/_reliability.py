@@ -1,4 +1,4 @@
-"""Fractions that were promised against fractions that were seen: quantiles, distributions and level sets."""
+"""Nominal fractions against observed fractions: quantiles, distributions and level sets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from infinitask.plotting._look import Display, Look, percent
 
 
 def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, HostArray]:
-    """Where the fraction of n rows lies with at least this probability, if each counts with probability ``share``.
+    """An interval for the fraction of n rows, with at least this probability if each counts with probability ``share``.
 
-    P(low ≤ K/n ≤ high) ≥ ``confidence`` for K binomial; at every share by itself, not for all of them together.
+    P(low ≤ K/n ≤ high) ≥ ``confidence`` for K binomial, for each ``share`` separately and not simultaneously.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, Hos
 
 
 LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
-"""Levels and fractions that are looked at where none are given."""
+"""The default levels and fractions."""
 
 
 def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
-    """The promised fractions against the seen ones, with the band of chance and the diagonal."""
+    """Draw the observed fractions against the nominal ones, with the band of chance and the diagonal."""
     start, end = _span(nominal, observed)
     fine = np.linspace(start, end, 201)
     low, high = binomial_band(fine, n, confidence)
@@ -54,7 +54,7 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
 
 
 def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
-    """From where to where the axes go: from 0 to 1, or the range of the levels where it is a small part of that."""
+    """The range of the axes: from 0 to 1, or the range of the levels if it is a small part of that."""
     if nominal.min() <= 0.2 and nominal.max() >= 0.8:
         return 0.0, 1.0
     low, high = min(nominal.min(), observed.min()), max(nominal.max(), observed.max())
@@ -64,17 +64,17 @@ def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
 
 @final
 class ReliabilityDisplay(Display):
-    """Whether quantiles cover what they say: the fraction of rows below each of them, against its level.
+    """Plot whether quantiles are calibrated: the fraction of rows below each of them, against its level.
 
     Parameters
     ----------
     nominal : ndarray (q,)
         The levels, ascending.
     observed : ndarray (q,)
-        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the fraction of rows at or below.
+        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the fraction of rows at or below the quantile.
     low, high : ndarray (q,)
-        Where that fraction lies for the right quantiles with probability ``confidence``, at each level by
-        itself.
+        The band that contains this fraction with probability ``confidence`` if the quantiles are correct, for each
+        level separately.
     n : int
         The number of rows.
     confidence : float
@@ -82,7 +82,7 @@ class ReliabilityDisplay(Display):
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -107,20 +107,20 @@ class ReliabilityDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, quantiles: Any = None, confidence: float = 0.9, **drawing: Any
     ) -> Self:
-        """Draw the reliability of a model on rows that it has not seen.
+        """Plot the reliability of a model on held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of quantiles, alone or at the end of a pipeline.
+            A fitted quantile model, or a pipeline that ends with one.
         X : table (n, d)
         y : array (n,)
         quantiles : array (q,) or None
             Levels; None: 0.05, 0.1, …, 0.95.
         confidence : float in (0, 1)
-            Of the band, at each level by itself.
+            Coverage of the band, for each level separately.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = given.tasks(quantiles, LEVELS)
@@ -131,7 +131,7 @@ class ReliabilityDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_pred: Any, quantiles: Any, *, confidence: float = 0.9, **drawing: Any
     ) -> Self:
-        """Draw the reliability of quantiles that are known already.
+        """Plot the reliability of given quantiles.
 
         Parameters
         ----------
@@ -157,16 +157,17 @@ class ReliabilityDisplay(Display):
 
 @final
 class ThetaPropertyDisplay(Display):
-    """Whether level sets leave out what they say: the fraction of rows outside, against the fraction asked for.
+    """Plot whether level sets have the requested size: the fraction of rows outside, against the requested fraction.
 
     Parameters
     ----------
     nu : ndarray (q,)
-        The fractions asked for, ascending.
+        The requested fractions, ascending.
     outside : ndarray (q,)
-        The fraction of rows outside of each set.
+        The fraction of rows outside each set.
     low, high : ndarray (q,)
-        Where that fraction lies with probability ``confidence`` if the sets are right, for each set by itself.
+        The band that contains this fraction with probability ``confidence`` if the sets are correct, for each
+        separately.
     n : int
         The number of rows.
     confidence : float
@@ -174,7 +175,7 @@ class ThetaPropertyDisplay(Display):
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -196,19 +197,19 @@ class ThetaPropertyDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, **drawing: Any) -> Self:
-        """Draw the fractions that the sets of a model leave out, best of rows that it has not seen.
+        """Plot the fractions of rows outside the sets of a model, preferably for held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of level sets, alone or at the end of a pipeline.
+            A fitted level-set model, or a pipeline that ends with one.
         X : table (n, d)
         nu : array (q,) or None
             Fractions; None: the smallest that the model knows, and those of 0.05, 0.1, …, 0.95 that it knows.
         confidence : float in (0, 1)
-            Of the band, at each fraction by itself.
+            Coverage of the band, for each fraction separately.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
         smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else 0.0
@@ -218,7 +219,7 @@ class ThetaPropertyDisplay(Display):
 
     @classmethod
     def from_predictions(cls, inside: Any, nu: Any, *, confidence: float = 0.9, **drawing: Any) -> Self:
-        """Draw the fractions of decisions that are known already.
+        """Plot the fractions of given decisions.
 
         Parameters
         ----------
@@ -244,20 +245,20 @@ class ThetaPropertyDisplay(Display):
 
 @final
 class PITDisplay(Display):
-    """Whether predicted distributions are right: a histogram of F(y_i | x_i), which is flat where they are.
+    """Plot whether predicted distributions are calibrated: a histogram of F(y_i | x_i), which is flat if they are.
 
-    A hill in the middle says that distributions are too wide, hills at both ends that they are too narrow, a slope that
-    they lie too high or too low.
+    A hump in the middle means that the distributions are too wide, humps at both ends that they are too narrow, and a
+    slope that they are too high or too low.
 
     Parameters
     ----------
     edges : ndarray (bins + 1,)
-        Of the bins, from 0 to 1.
+        Edges of the bins, from 0 to 1.
     share : ndarray (bins,)
         The fraction of rows in each bin.
     low, high : float
-        Where the fraction of a bin lies with probability ``confidence`` if the distributions are right, at each bin by
-        itself.
+        The band that contains the fraction of a bin with probability ``confidence`` if the distributions are correct,
+        for each bin separately.
     n : int
         The number of rows.
     confidence : float
@@ -265,7 +266,7 @@ class PITDisplay(Display):
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn last.
+        Axes and figure of the last drawing.
 
     Examples
     --------
@@ -287,19 +288,19 @@ class PITDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, bins: int = 10, confidence: float = 0.9, **drawing: Any
     ) -> Self:
-        """Draw the histogram of ``predict_cdf(X, y)``, for rows that the model has not seen.
+        """Plot the histogram of ``predict_cdf(X, y)``, for held-out rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of quantiles, alone or at the end of a pipeline.
+            A fitted quantile model, or a pipeline that ends with one.
         X : table (n, d)
         y : array (n,)
         bins : int
         confidence : float in (0, 1)
-            Of the band, at each bin by itself.
+            Coverage of the band, for each bin separately.
         drawing
-            Options of :meth:`plot`, such as ``ax``.
+            Options passed to :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, QUANTILES, cls.__name__)
         values = given.model.predict_cdf(given.inputs(X), np.asarray(y, dtype=np.float64))
@@ -307,12 +308,12 @@ class PITDisplay(Display):
 
     @classmethod
     def from_predictions(cls, values: Any, *, bins: int = 10, confidence: float = 0.9, **drawing: Any) -> Self:
-        """Draw the histogram of values F(y_i | x_i) that are known already.
+        """Plot the histogram of given values F(y_i | x_i).
 
         Parameters
         ----------
         values : array (n,)
-            In [0, 1].
+            Values in [0, 1].
         bins, confidence, drawing
             As in :meth:`from_estimator`.
         """
