@@ -96,7 +96,7 @@ class Look:
 
     # ---------------------------------------------------------------------------------------------- colours
     def colours(self, pale: float = 0.0) -> Any:
-        """The colour map of tasks: plasma without the end that blends into the paper, mixed with a fraction of paper."""
+        """The colour map of tasks: plasma without the end that blends into paper, mixed with a fraction of paper."""
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap, to_rgba
 

@@ -1,9 +1,9 @@
-"""A page to play with: one HTML file in which a person moves θ and sees the consequences at once.
+"""An interactive page: one HTML file in which a person moves θ and sees the consequences at once.
 
-:func:`explore` makes it from a fitted model and some rows. ``save`` of the page writes the file; a notebook shows it.
+:func:`explore` makes it from a fitted model and some rows. ``save`` writes the file; a notebook displays the page.
 
-The file needs no server and no network. The model itself is in it and is evaluated there, for any row a person enters
-(``assets/field.js`` and ``assets/models.js``); nothing is drawn in advance.
+The file needs no server and no network. It contains the model itself and evaluates it for any row that a person enters
+(``assets/field.js`` and ``assets/models.js``); no plot is computed in advance.
 """
 
 from ._explore import explore

@@ -1,4 +1,4 @@
-"""From a fitted model and some rows to a page: one HTML file with the text, the style, the program and the data."""
+"""Make a page from a fitted model and some rows: one HTML file with the text, the style, the program and the data."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ from infinitask.report._table import MAX_LOOKED_AT, Shown, Table, evenly, most_r
 from infinitask.tuning._self_tuned import SelfTuned
 
 PERCENTS = np.arange(1, 100) / 100.0
-"""Levels and coverages at which a page says how often they held."""
+"""Levels and coverages at which a page reports the observed fractions."""
 
 CHANCE = 0.9
-"""Probability of the band in which fractions of rows fall by chance."""
+"""Probability that a fraction of rows falls into its band by chance."""
 
 FIRST_TO_LEAVE = 200
-"""Rows with the smallest p-values that are on a page in any case, up to half of its rows."""
+"""The number of rows with the smallest p-values that a page always shows, up to half of its rows."""
 
 
 def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Page:
-    """A page in which a person moves θ and sees the consequences at once: one file, no server, no network.
+    """Make a page in which a person moves θ and sees the consequences at once: one file, no server, no network.
 
-    The page asks the model itself, for any row that is entered. Quantiles: the quantile function, the density, any
-    interval and P(y > t) at a row, a fan chart along a feature, what-if curves, which features matter, and how often
-    intervals held on the rows. Costs: decisions from "no false alarm" to "miss no case" with their errors and costs,
-    the boundary, and the setting that meets a required sensitivity. Level sets: which rows are unusual, for every
+    The page evaluates the model itself, for any row that is entered. Quantiles: the quantile function, the density, any
+    interval and P(y > t) at a row, a fan chart along a feature, what-if curves, the relevance of features, and the
+    coverage of intervals on the rows. Costs: decisions from "no false alarm" to "miss no case" with their errors and
+    costs, the boundary, and the setting that meets a required sensitivity. Level sets: the unusual rows, for every
     fraction, with p-values.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
         An :class:`~infinitask.InfiniteQuantileRegressor`, :class:`~infinitask.InfiniteCostSensitiveClassifier` or
-        :class:`~infinitask.InfiniteOneClassSVM`, or one of these that tuned itself; or a pipeline that ends with one
-        and whose other steps encode each column by itself. Then the page has the columns of the table, with
-        categories, dates and missing values, as they were before.
+        :class:`~infinitask.InfiniteOneClassSVM`, or one of their self-tuned versions; or a pipeline that ends with one
+        and whose other steps encode each column separately. The page then shows the original columns of the table,
+        with categories, dates and missing values.
     X : array or data frame (n, d)
-        Rows to look at, in the units of the fit; best not those of the fit. Of more than 2500 rows some are shown.
+        Rows to show, in the units of the fit; preferably held-out rows. Of more than 2500 rows only some are shown.
     y : array (n,) or None
-        Their targets or labels. Without, the page says nothing about how often the model is right.
+        Targets or labels of the rows. If None, the page says nothing about how often the model is right.
     names : list of str or None
-        Of the columns; None: those of the model or of X.
+        Names of the columns; None: those of the model or of X.
     title : str or None
 
     Returns
     -------
     page
-        ``save(path)`` writes the file and returns its path, ``html`` is its text; a notebook shows the page when it is
-        the last line of a cell.
+        ``save(path)`` writes the file and returns its path; ``html`` is its text. A notebook displays the page if it
+        is the last line of a cell.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     """
     steps, last = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
     encoder = Pipeline(steps) if steps else None
-    X = X if encoder is None else as_pandas(X)  # tables are made from it cell by cell
+    X = X if encoder is None else as_pandas(X)  # other tables are made from it cell by cell
     inner, kind = _inner(last)
     check_is_fitted(inner)
     exported, n = kind.export(inner), _num_samples(X)
@@ -149,7 +149,7 @@ def _dense(Z: Any) -> HostArray:
 
 
 def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
-    """What the encoded columns are called, for sentences about them."""
+    """Names of the encoded columns, for sentences about them."""
     try:
         names = getattr(Z, "columns", None)
         found = [str(name) for name in (encoder.get_feature_names_out() if names is None else names)]
@@ -159,9 +159,9 @@ def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
 
 
 def _inner(model: Any) -> tuple[Any, Kind]:
-    """The model that answers, and its kind."""
+    """The model inside a pipeline, and its kind."""
     if isinstance(model, SelfTuned):
-        check_is_fitted(model)  # a fitted one was opened
+        check_is_fitted(model)  # a fitted model inside was opened
     found = as_arrays(model)
     if isinstance(found, TransformedTarget):
         raise TypeError(
@@ -179,16 +179,16 @@ def _inner(model: Any) -> tuple[Any, Kind]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """How much each feature matters; None where the kernel is not defined a step away from a row."""
+    """The relevance of each feature; None if the kernel is not defined a step away from a row."""
     try:
         return [float(effect) for effect in model.relevance_.effect]
     except ValueError:
         return None
 
 
-# ----------------------------------------------------------------------------------- what each kind is asked about
+# ------------------------------------------------------------------------------------- what each kind reports
 def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
-    """Targets of the rows, and how often quantiles and central intervals held."""
+    """Targets of the rows, and the observed fractions of quantiles and central intervals."""
     n = _num_samples(X)
     shown = Shown.of(n, width)
     start, end = model._ends()
@@ -211,7 +211,7 @@ def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
 
 
 def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
-    """Which rows are cases; where there are many rows, the cases are on the page first."""
+    """The class of each row; if there are too many rows, those of the rarer class are selected first."""
     labels = [str(label) for label in model.classes_]
     if y is None:
         return Shown.of(_num_samples(X), width), {"rows": {}, "labels": labels}
@@ -225,7 +225,7 @@ def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
 
 
 def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
-    """p-values; those who leave first are on the page in any case."""
+    """p-values of the rows; the most unusual rows are always on the page."""
     p = model.score_samples(X)
     first = min(FIRST_TO_LEAVE, most_rows(width) // 2)  # all of them, not some
     shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:first])
@@ -233,21 +233,21 @@ def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> t
 
 
 def _chance(n: int) -> Exported:
-    """Where a fraction of n rows lies by chance if it is the promised one."""
+    """The band in which a fraction of n rows falls by chance if the nominal fraction is correct."""
     share = np.arange(101) / 100.0
     low, high = binomial_band(share, n, CHANCE)
     return {"rows": n, "confidence": CHANCE, "share": packed(share), "low": packed(low), "high": packed(high)}
 
 
 class Kind(NamedTuple):
-    """What a page is about."""
+    """A kind of page: its name, title, model, and the functions that collect its data."""
 
     name: str
     title: str
     model: type[Any]
     export: Callable[[Any], Exported]
     answers: Callable[[Any, Any, HostArray | None, int], tuple[Shown, Exported]]
-    """From the model, rows, targets and the numbers that a row takes, to the rows shown and what is said of them."""
+    """Maps the model, rows, targets and the numbers per row to the rows shown and the data about them."""
     has_targets: bool = True
 
 
@@ -260,20 +260,20 @@ KINDS = (
 
 # ----------------------------------------------------------------------------------------------------------- the file
 ASSETS = files("infinitask.report") / "assets"
-"""The template, the style and the program: plain scripts that share one scope, in the order of their names."""
+"""The template, the style and the program: plain scripts that share one scope, ordered by name."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Page:
-    """A page in which a person explores a model; :func:`~infinitask.report.explore` makes it.
+    """A page in which a person explores a model; made by :func:`~infinitask.report.explore`.
 
-    In a notebook it is shown when it is the last line of a cell.
+    A notebook displays it if it is the last line of a cell.
 
     Parameters
     ----------
     payload : dict
-        The model, rows and words, as plain data.
+        The model, the rows and the texts, as plain data.
 
     Examples
     --------
@@ -294,8 +294,8 @@ class Page:
 
     @property
     def html(self) -> str:
-        """The whole file."""
-        # a "<" of the data must not end the script, whatever follows it
+        """The content of the file."""
+        # a "<" in the data must not end the script, whatever follows it
         data = json.dumps(self.payload, allow_nan=False, separators=(",", ":"))
         for sign in "<>&":
             data = data.replace(sign, f"\\u{ord(sign):04x}")
@@ -309,11 +309,11 @@ class Page:
             "data": data,
             "program": program,
         }
-        # one pass, so that no part is searched for marks
+        # one pass, so that inserted parts are not searched for marks
         return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], _asset("page.html"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file, and say where it is.
+        """Write the file and return its path.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class Page:
         return target
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own: its style and a notebook's do not meet."""
+        """The page in an iframe, which separates its style from that of the notebook."""
         source, title = html.escape(self.html), html.escape(str(self.payload["title"]))
         style = "width:100%;height:900px;border:0"
         return f'<iframe srcdoc="{source}" title="{title}" style="{style}"></iframe>'

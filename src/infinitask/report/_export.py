@@ -1,7 +1,7 @@
 """A fitted model as plain data: all that another language needs to evaluate it.
 
-An array is {"shape": [...], "data": base64 of its float64 numbers, little-endian, row after row}. A part without a
-formula of ours, such as a kernel given as a function, cannot be written down, and a sentence says so.
+An array is {"shape": [...], "data": base64 of its float64 numbers, little-endian, row by row}. A part without a formula
+of this library, such as a kernel given as a function, cannot be exported; the error says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FRACTIONS = np.arange(1, 201) / 200.0
 
 
 def packed(values: Any) -> Exported:
-    """An array as text."""
+    """Encode an array as text."""
     array = np.ascontiguousarray(to_host(values), dtype="<f8")
     return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}
 
@@ -39,7 +39,7 @@ KINDS = ("function", "sum", "product", "scaled", "metric", "ranks", "each")
 
 
 def input_kernel(node: Description) -> Exported:
-    """The description of an input kernel; an error for one without a formula of ours."""
+    """The description of an input kernel; raise an error if it has no formula of this library."""
     if node.kind in KINDS:
         return _written(node)
     known = {
@@ -51,7 +51,7 @@ def input_kernel(node: Description) -> Exported:
 
 
 def task_kernel(node: Description) -> Exported:
-    """The description of a task kernel; an error for one that knows its own tasks only, or that is not ours."""
+    """The description of a task kernel; raise an error if it only knows its own tasks or is not of this library."""
     if node.kind != "function" or node.values["of"] == "equal":
         what = f"the task kernel {node.name}, which a slider cannot follow from task to task"
         raise ValueError(_cannot(what, "task_kernel='rbf', 'matern32', 'matern52', 'polynomial' or 'piecewise-linear'"))
@@ -64,7 +64,7 @@ def _written(node: Description) -> Exported:
 
 
 def _number(value: Any) -> Any:
-    """A value of a description as plain data; arrays as text."""
+    """A value of a description as plain data; arrays become text."""
     if isinstance(value, Ranks):
         return [[packed(values), packed(scores)] for values, scores in value.columns]
     return packed(value) if isinstance(value, np.ndarray) else value
@@ -90,7 +90,7 @@ def feature_map(left: FeatureMap) -> Exported:
     if isinstance(left, CombinedMap) and isinstance(left.map, FourierMap):
         return {"type": "fourier", "frequencies": packed(left.map.frequencies), "transform": packed(left.right)}
     if isinstance(left, PrecomputedMap):
-        return input_kernel(Precomputed().describe())  # which says what is wrong
+        return input_kernel(Precomputed().describe())  # raises the error that says what is wrong
     what = f"features of the kind {type(left).__name__}"
     raise ValueError(_cannot(what, "features='auto', 'exact', 'nystroem' or 'fourier'"))
 
@@ -112,18 +112,18 @@ def task_map(psi: TaskMap | NodeMap) -> Exported:
 
 
 def field(learnt: Field, together: HostArray, single: HostArray = FRACTIONS[:0]) -> Exported:
-    """h(x)(θ) = left(x)ᵀψ(θ) + b(θ), with ψ and b as they are at the levels that are asked most.
+    """h(x)(θ) = left(x)ᵀψ(θ) + b(θ), with ψ and b stored at the levels that are used most.
 
-    The features of level sets are of very different sizes, so that ψ has rounding errors of 1e-6, which depend on the
-    levels that are asked together: computed again by another library, p-values would differ by up to 3e-4.
+    The features of level sets differ greatly in size, so ψ has rounding errors of 1e-6, which depend on the levels that
+    are evaluated together: if another library computed ψ again, p-values would differ by up to 3e-4.
 
     Parameters
     ----------
     learnt : Field
     together : ndarray (k,)
-        Levels that are always asked together.
+        Levels that are always evaluated together.
     single : ndarray (q,)
-        Levels that are asked one at a time.
+        Levels that are evaluated one at a time.
     """
     bias = None
     if learnt.bias_psi is not None and learnt.bias_coef is not None:
@@ -142,9 +142,9 @@ def field(learnt: Field, together: HostArray, single: HostArray = FRACTIONS[:0])
     }
 
 
-# ----------------------------------------------------------------------------------- what is added after the fit
+# ------------------------------------------------------------------------------------- post-fit calibration
 def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Any:
-    """Attributes of a calibration as plain data; None where there is none."""
+    """Attributes of a calibration as plain data; None if there is no calibration."""
     if value is None:
         return None
     found = {name: packed(getattr(value, name)) for name in arrays}
@@ -152,7 +152,7 @@ def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -
 
 
 def calibrated_levels(levels: Levels | None) -> Exported | None:
-    """The map of levels, as the table that it is read from: its knots and many levels between."""
+    """The map of levels as a lookup table: its knots and many levels in between."""
     if levels is None:
         return None
     table, slopes = levels._table, [float(slope) for slope in levels.slopes]
@@ -162,7 +162,7 @@ def calibrated_levels(levels: Levels | None) -> Exported | None:
 
 # --------------------------------------------------------------------------------------------------- estimators
 def quantiles(model: Any) -> Exported:
-    """An InfiniteQuantileRegressor."""
+    """Export an InfiniteQuantileRegressor."""
     levels = model._curve_levels()
     if levels.size < 2:
         raise ValueError(_cannot(f"the single level {levels[0]:g}", "a measure on an interval, or several levels"))
@@ -177,7 +177,7 @@ def quantiles(model: Any) -> Exported:
 
 
 def decisions(model: Any) -> Exported:
-    """An InfiniteCostSensitiveClassifier, with the levels at which questions about all of Θ are answered."""
+    """Export an InfiniteCostSensitiveClassifier, with the levels used for questions about all of Θ."""
     if model.classes_.size > 2:
         raise ValueError(
             f"The model has {model.classes_.size} classes; a page is made for decisions between two. Ask the model "
@@ -194,7 +194,7 @@ def decisions(model: Any) -> Exported:
 
 
 def level_sets(model: Any) -> Exported:
-    """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
+    """Export an InfiniteOneClassSVM, with the levels at which scores search for the sign change."""
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
     nested, nu = bool(model.recipe_.task.order.rearranged), float(model.offset_)

@@ -1,13 +1,13 @@
-"""What a pipeline does to each column of a table, as data: a page turns what is entered into the model's input.
+"""Describe as data how a pipeline encodes each column of a table: the page encodes what a person enters.
 
-A *field* is a column of the table as a person knows it, with the encoded columns that it alone decides. No encoder is
-written again: the fitted pipeline is asked what it makes of chosen cells, and its answers are kept.
+A *field* is a column of the table as a person knows it, with the encoded columns that it alone determines. No encoder
+is reimplemented: the fitted pipeline transforms chosen cells, and the results are stored.
 
-* A **number** is encoded as offset + slope · (value − origin). Days are numbers with an answer for each day.
-* A **choice** is a list of values with an answer for each.
+* A **number** is encoded as offset + slope · (value − origin). Dates are numbers with a result for each day.
+* A **choice** is a list of values with a result for each.
 
-A missing value has an answer of its own. Whether the answers, put together, are what the pipeline makes of whole
-rows is checked on the rows of the page.
+A missing value has its own result. The rows of the page serve to check that the combined results equal the encoding of
+whole rows.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from infinitask.report._export import Exported, packed
 from infinitask.report._table import MAX_NUMBERS, Table, evenly, numbers_column
 
 MAX_CHOICES = 300
-"""Values of a column that a person can choose from; of more, the most frequent ones, or evenly spaced times."""
+"""The maximum number of values to choose from; of more, the most frequent ones, or evenly spaced times."""
 
 PROBES = np.array([0.0, 1.0, 0.137, 0.5, 0.713, -0.31, 1.29])
-"""Where a number is asked for, as fractions of its range, the ends first: curves and steps show between or beyond."""
+"""Test points of a number, as fractions of its range, the ends first: they reveal curves and steps."""
 
 EXACT = 1e-12
-"""Relative error of answers that are put together; its root, if the pipeline computes in single precision."""
+"""Relative tolerance of combined results; its square root if the pipeline computes in single precision."""
 
 NEVER_SEEN = "\x00 a value that no table holds"
 
 Encoding = tuple[HostArray, HostArray, Exported, dict[str, HostArray | None]]
-"""Everything that was asked, as whole encoded rows; those of the page; how the page encodes a value, and its tables."""
+"""All results as whole encoded rows; those of the page's rows; how the page encodes a value; and its tables."""
 
 
 class Field(NamedTuple):
-    """A column of the table, and what it is encoded as.
+    """A column of the table, and its encoding.
 
     Parameters
     ----------
     column : dict
-        What the page knows of it.
+        The description of the column for the page.
     values : ndarray (k,)
-        Of the rows of the page: numbers, NaN where missing, or places in the list of choices.
+        Values of the page's rows: numbers, NaN if missing, or positions in the list of choices.
     columns : ndarray (c,) of int
-        The encoded columns that this column decides.
+        The encoded columns that this column determines.
     encoded : ndarray (k, c)
-        These columns of the rows of the page, as the page finds them.
+        These columns for the rows of the page, as the page computes them.
     """
 
     column: Exported
@@ -60,24 +60,24 @@ class Field(NamedTuple):
 def fields_of(
     encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[str], encoded_names: list[str]
 ) -> tuple[list[Field], HostArray]:
-    """Describe a fitted transformer column by column; an error where it cannot be done.
+    """Describe a fitted transformer column by column; raise an error if that is impossible.
 
     Parameters
     ----------
     encode : function
-        From a table to its encoded rows, an array (n, p).
+        Maps a table to its encoded rows, an array (n, p).
     X : pandas DataFrame or array (n, d)
     Z : ndarray (n, p)
-        X as it is encoded.
+        The encoded X.
     rows : ndarray (k,) of int
-        Rows of the page.
+        Positions of the page's rows.
     names, encoded_names : list of str
-        Of the d columns and of the p encoded ones.
+        Names of the d columns and of the p encoded ones.
 
     Returns
     -------
     fields : list of Field
-        All that the model's input depends on.
+        All fields that the encoded rows depend on.
     base : ndarray (p,)
         The encoded row of typical values.
     """
@@ -113,7 +113,7 @@ def fields_of(
 
 
 class _Asked:
-    """A transformer and the rows about which it is asked."""
+    """A transformer and the rows that it is tested on."""
 
     def __init__(self, encode: Any, table: Table, Z: HostArray, rows: HostArray, names: list[str]) -> None:
         self._encode, self.table, self.rows, self.names = encode, table, rows, names
@@ -129,12 +129,12 @@ class _Asked:
             return np.asarray(self._encode(table), dtype=np.float64)
 
     def _line(self, j: int) -> HostArray | None:
-        """A column whose values have an order and a distance; None for one without, or without any value."""
+        """A column whose values are ordered and have distances; None if it is not, or has no values."""
         values = self.table.numbers(j) if self.days[j] is None else self.days[j]
         return None if values is None or np.all(np.isnan(values)) else values
 
     def _typical(self, j: int) -> int:
-        """A row with a typical value: the middle one of numbers, the most frequent one otherwise."""
+        """A row with a typical value: the median of numbers, otherwise the most frequent value."""
         line = self._line(j)
         if line is not None:
             middle = np.quantile(line[~np.isnan(line)], 0.5, method="inverted_cdf")
@@ -143,15 +143,15 @@ class _Asked:
         return int(distinct.first[np.argmax(distinct.counts)])
 
     def with_column(self, j: int, cells: Any) -> HostArray | None:
-        """Answers for typical rows with other cells in column j; None where the pipeline refuses or has none."""
+        """Encoded typical rows with other cells in column j; None if the pipeline refuses them or has no result."""
         try:
             found = self.ask(self.table.made(np.tile(self.typical, (len(cells), 1)), {j: cells}))
-        except Exception:  # encoders of any library refuse in their own way
+        except Exception:  # encoders of other libraries raise errors of any type
             return None
         return found if np.all(np.isfinite(found)) else None
 
     def field(self, j: int) -> Field:
-        """Column j as a number or as days if it is one of these, else as a list of choices."""
+        """Column j as a number or a date if it is one, otherwise as a list of choices."""
         line, is_date = self._line(j), self.days[j] is not None
         if line is None:
             return self._choice(j)
@@ -175,7 +175,7 @@ class _Asked:
 
     # ---------------------------------------------------------------------------------------------- numbers
     def _without_value(self, j: int, line: HostArray, answers: HostArray) -> HostArray | None:
-        """The answer for a missing value, where a row has none or where an encoded column tells it from all values."""
+        """The result for a missing value, if a row has one or an encoded column tells it from all other values."""
         answer = self.with_column(j, self.table.missing(j))
         if answer is None or np.any(np.isnan(line)):
             return answer
@@ -206,7 +206,7 @@ class _Asked:
         return answers, encoded, encoding, {"offset": answers[0], "slope": slope}
 
     def _days(self, j: int, low: float, high: float, values: HostArray) -> Encoding | None:
-        """Dates with an answer for each day; None if there are too many."""
+        """Dates with a result for each day; None if there are too many."""
         days = np.arange(low, high + 1.0)
         if days.size > MAX_NUMBERS:
             return None
@@ -221,7 +221,7 @@ class _Asked:
 
     # ---------------------------------------------------------------------------------------------- choices
     def _choice(self, j: int) -> Field:
-        """A list of values: those a person can choose from first, then others that rows of the page have."""
+        """A list of values: first those to choose from, then others that occur in the page's rows."""
         distinct = self.table.distinct(j)
         if distinct.counts.size > MAX_CHOICES and self.days[j] is None and self._line(j) is not None:
             raise ValueError(
@@ -230,7 +230,7 @@ class _Asked:
                 f"most {MAX_CHOICES} values. Fit with StandardScaler or nothing in place of that step."
             )
         kind = self.table.column(j).dtype.kind
-        # evenly spaced times end with the missing one
+        # the evenly spaced times include the missing value as the last one
         listed = evenly(distinct.counts.size, MAX_CHOICES) if kind == "M" else distinct.most_frequent(MAX_CHOICES)
         others = np.setdiff1d(distinct.codes[self.rows], listed)
         kept = np.concatenate([listed, others])
@@ -240,7 +240,7 @@ class _Asked:
         missing, labels, counts = distinct.missing, [*distinct.labels, ""], np.append(distinct.counts, 0)
         if kind != "b" and missing not in kept:
             missing, answer = -1, self._unlisted_missing(j, answers)
-            if answer is not None:  # the fit knew it; no row of this table has it: the last label and count
+            if answer is not None:  # known to the fit, but in no row of this table: the last label and count
                 kept, answers = np.insert(kept, listed.size, -1), np.insert(answers, listed.size, answer, axis=0)
         places = {int(k): place for place, k in enumerate(kept)}
         codes = np.array([places[int(k)] for k in distinct.codes[self.rows]])
@@ -257,7 +257,7 @@ class _Asked:
         return self._field(column, codes, (answers, answers[codes], {"type": "choices"}, {"values": answers}))
 
     def _unlisted_missing(self, j: int, answers: HostArray) -> HostArray | None:
-        """The answer for a missing value that no row has, if the fit knew it: no other value has the same."""
+        """The result for a missing value that no row has, if the fit knew it: no other value has the same result."""
         answer = self.with_column(j, self.table.missing(j))
         unknown = self.with_column(j, np.array([NEVER_SEEN], dtype=object))
         if answer is None:
@@ -268,7 +268,7 @@ class _Asked:
 
 
 def _rounded(values: HostArray, single: bool) -> HostArray:
-    """Numbers as a pipeline in single precision sees them."""
+    """Numbers rounded as in a pipeline with single precision."""
     return values.astype(np.float32).astype(np.float64) if single else values
 
 

@@ -1,6 +1,6 @@
-"""Tables: which rows a page shows, and what is known of the columns.
+"""Tables: select the rows of a page and describe the columns.
 
-A :class:`Table` has mixed columns, and other tables are made from it cell by cell: what a pipeline is asked about.
+A :class:`Table` has mixed columns. It makes other tables cell by cell, to test how a pipeline encodes them.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported
 
 MAX_LABEL = 60
-"""Letters of a value that are shown."""
+"""The maximum number of characters shown of a value."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    """Whether a cell is missing: None, NaN, NaT or pandas' NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 class Distinct(NamedTuple):
-    """The different values of a column: in order, a missing one last.
+    """The distinct values of a column, sorted, with a missing value last.
 
     Parameters
     ----------
     codes : ndarray (n,) of int
-        Which value each row has.
+        The position of each row's value.
     first, counts : ndarray (m,) of int
-        A row with each value, and how many have it.
+        The position of one row with each value, and the number of its rows.
     labels : list of str
     missing : int
-        The place of the missing value; −1 if there is none.
+        The position of the missing value; −1 if there is none.
     """
 
     codes: HostArray
@@ -45,7 +45,7 @@ class Distinct(NamedTuple):
 
     @classmethod
     def of(cls, cells: list[Any], order: list[Any] | None = None) -> Distinct:
-        """Count the cells of a column, whose values may have an order of their own."""
+        """Count the cells of a column; ``order`` gives the order of its values, if they have one."""
         nothing = object()
         keys = [nothing if is_missing(cell) else cell for cell in cells]
         known: list[Any] = [value for value in dict.fromkeys(keys) if value is not nothing]
@@ -61,7 +61,7 @@ class Distinct(NamedTuple):
         return cls(codes, first, counts, labels, len(known) if counts.size > len(known) else -1)
 
     def most_frequent(self, limit: int) -> HostArray:
-        """Places of at most ``limit`` values, in order."""
+        """Positions of the most frequent values, at most ``limit``, sorted."""
         return np.sort(np.argsort(-self.counts, kind="stable")[:limit])
 
 
@@ -72,7 +72,7 @@ def _label(value: Any) -> str:
 
 @final
 class Table:
-    """Rows and columns of a data frame or an array; a table made from it keeps the types of its columns.
+    """Rows and columns of a data frame or an array; tables made from it keep the types of its columns.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ class Table:
         return self.X.iloc[:, j] if self.framed else self.X[:, j]
 
     def distinct(self, j: int) -> Distinct:
-        """The different values of column j; a category is the value it stands for."""
+        """The distinct values of column j; categories count as their values."""
         categories = getattr(self.column(j).dtype, "categories", None)
         return Distinct.of(self.column(j).tolist(), None if categories is None else categories.tolist())
 
     def numbers(self, j: int) -> HostArray | None:
-        """Column j as numbers, NaN where missing; None if it holds anything else, such as truth values."""
+        """Column j as numbers, NaN if missing; None if it holds anything else, such as booleans."""
         column = self.column(j)
         kind = column.dtype.kind
         if kind in "iuf" and not hasattr(column.dtype, "categories"):
@@ -118,7 +118,7 @@ class Table:
         return np.array(cells, dtype=np.float64) if plain else None
 
     def days(self, j: int) -> HostArray | None:
-        """Column j as days since 1970, NaN where missing; None if it holds anything but dates without a time."""
+        """Column j as days since 1970, NaN if missing; None if it holds anything but dates without a time."""
         column = self.column(j)
         if not self.framed or column.dtype.kind != "M" or hasattr(column.dtype, "tz"):
             return None
@@ -129,7 +129,7 @@ class Table:
         return np.where(missing, np.nan, whole.astype(np.int64))
 
     def made(self, rows: HostArray, changed: dict[int, Any] | None = None) -> Any:
-        """The table whose cell (i, j) is that of row ``rows[i, j]``; some columns are given as they shall be."""
+        """The table whose cell (i, j) is that of row ``rows[i, j]``; the columns in ``changed`` are replaced."""
         new = changed or {}
         if self.framed:
             kept = {name: self.column(j).array.take(rows[:, j]) for j, name in enumerate(self.X.columns)}
@@ -140,35 +140,35 @@ class Table:
         return cells
 
     def missing(self, j: int) -> Any:
-        """A cell of column j without a value."""
+        """A missing cell of column j."""
         if not self.framed or self.column(j).dtype.kind in "iuf":
             return np.array([np.nan])
         return self.column(j).array.take([-1], allow_fill=True)
 
     def dates(self, j: int, days: HostArray) -> Any:
-        """Cells of column j that hold these days."""
+        """Cells of column j that hold the given days."""
         return (np.datetime64(0, "D") + days.astype(np.int64) * np.timedelta64(1, "D")).astype(self.column(j).dtype)
 
 
 MAX_ROWS = 2_500
-"""Rows on a page. All of the model is there whatever this is; more rows would be drawn on top of each other."""
+"""The maximum number of rows on a page. The model does not depend on it; more rows would overlap in the plots."""
 
 MAX_NUMBERS = 250_000
-"""Numbers that the rows of a page may take, 2.7 MB as text: with many columns there are fewer rows."""
+"""The maximum number of numbers in the rows of a page, 2.7 MB as text; with many columns there are fewer rows."""
 
 MAX_LOOKED_AT = 20_000
-"""Rows of a larger table that are read, evenly spaced: fractions are then known to half a percent."""
+"""The maximum number of rows read from a larger table, evenly spaced: fractions are accurate to half a percent."""
 
 
 class Shown(NamedTuple):
-    """Rows of a table that a page shows.
+    """The rows of a table that a page shows.
 
     Parameters
     ----------
     rows : ndarray (k,) of int
         Positions, ascending.
     weight : ndarray (k,)
-        How many rows each stands for.
+        The number of rows that each row represents.
     """
 
     rows: HostArray
@@ -176,13 +176,13 @@ class Shown(NamedTuple):
 
     @classmethod
     def of(cls, n: int, width: int, rare: HostArray | None = None) -> Shown:
-        """Of n rows, each of which takes ``width`` numbers, all or some.
+        """Select from n rows, with ``width`` numbers per row, all or some.
 
         Parameters
         ----------
         n, width : int
         rare : ndarray (r,) of int or None
-            Rows that count more than others do: up to half of those shown are these, and the rest stands for the rest.
+            Rows with priority: they take up to half of the rows shown, and the other half represents all others.
         """
         limit = most_rows(width)
         if n <= limit:
@@ -198,17 +198,17 @@ class Shown(NamedTuple):
 
 
 def most_rows(width: int) -> int:
-    """How many rows a page shows, each of which takes ``width`` numbers."""
+    """The number of rows that a page shows if each row takes ``width`` numbers."""
     return max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
 
 
 def evenly(n: int, limit: int) -> HostArray:
-    """Positions of at most ``limit`` of n things."""
+    """Positions of at most ``limit`` of n items, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).astype(np.intp)) if n and limit else np.arange(0)
 
 
 def numbers_column(name: str, values: HostArray, typical: Any, date: bool = False) -> Exported:
-    """Name, range and a typical value of a column of numbers; a typical value is one that occurs."""
+    """Name, range and a typical value of a numeric column; the typical value is one that occurs."""
     known = values[~np.isnan(values)]
     return {
         "name": name,
@@ -222,7 +222,7 @@ def numbers_column(name: str, values: HostArray, typical: Any, date: bool = Fals
 
 
 def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
-    """What the columns are called: as given, or as the model or the table calls them."""
+    """The names of the columns: the given ones, or those of the model or the table."""
     if names is None:
         names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
     if names is None:
@@ -236,7 +236,7 @@ def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
 
 
 def row_names(X: Any) -> list[str] | None:
-    """What a data frame calls its rows; None where it only numbers them from 0, or has no names for them."""
+    """The row names of a data frame; None if it only numbers its rows from 0, or has no names for them."""
     index: Any = getattr(X, "index", None)
     if not hasattr(X, "columns") or not hasattr(index, "nlevels"):
         return None
