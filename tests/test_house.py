@@ -25,6 +25,9 @@ CONCRETE_LOSSES = {
 KNOW_LOSSES = {"losses", "tasks", "estimators"}
 """Folders that may name a concrete loss."""
 
+COMPARE = {"tuning"}
+"""Folders whose quick fits of many candidates pose their own problems."""
+
 MAX_FIELDS_OF_A_RECIPE = 20
 MAX_TOP_LEVEL_MODULES = 6
 MAX_CHAIN = 3
@@ -102,6 +105,17 @@ def test_no_solver_reads_a_loss() -> None:
         if (lines := [n.lineno for n in ast.walk(tree(path)) if isinstance(n, ast.Attribute) and n.attr == "loss"])
     }
     assert not found, f"an integral says what its loss offers, and these ask the loss itself: {found}"
+
+
+def test_models_are_fitted_by_learn_only() -> None:
+    below = {"infinitask.fitting._fit.fitted", "infinitask.fitting._pose.pose", "infinitask.solvers.solve"}
+    may = {"fitting", "streaming", "calibration", "solvers"} | COMPARE
+    found = {
+        path.relative_to(SOURCE).as_posix(): bad
+        for path in source_files()
+        if path.relative_to(SOURCE).parts[0] not in may and (bad := sorted(imported(path) & below))
+    }
+    assert not found, f"fit by infinitask.fitting.learn: {found}"
 
 
 def test_a_recipe_has_few_fields() -> None:
