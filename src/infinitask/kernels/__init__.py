@@ -1,16 +1,16 @@
-"""Kernels: what "similar rows" and "similar tasks" mean.
+"""Kernels: how similar two rows are, and how similar two tasks are.
 
-A kernel is a small parameter object. ``resolve`` returns a copy in which a data dependent ``gamma`` is a number, and
-calling the copy gives a Gram matrix. An input kernel compares rows of X; a task kernel compares tasks θ and knows its
+A kernel is a small parameter object. ``resolve`` returns a copy in which a data-dependent ``gamma`` is a number.
+Calling the copy returns a Gram matrix. An input kernel compares rows of X; a task kernel compares tasks θ and knows its
 derivatives, which the non-crossing penalty needs.
 
-``describe()`` says what a kernel is, as plain data that a page and an ONNX graph evaluate (``_base.py``).
+``describe()`` returns the kernel as plain data, which an HTML page and an ONNX graph can evaluate (``_base.py``).
 
-To add an input kernel, write a class with a ``profile``, as those in ``_input.py``, and ``names`` by which users find
-it. No other file changes. Kernels made of other kernels are in ``_composed.py`` and ``_metric.py``, task kernels in
-``_task.py`` and ``_finite.py``. Sums and products are written ``RBF() + Linear()`` and ``RBF() * Linear()``; a function
-and "precomputed" are given as they are. Classes and functions below that are not in ``__all__`` serve other packages of
-this library.
+To add an input kernel, write a class with a ``profile``, like those in ``_input.py``, and ``names`` by which users can
+select it. No other file changes. Kernels composed of other kernels are in ``_composed.py`` and ``_metric.py``, task
+kernels in ``_task.py`` and ``_finite.py``. Sums and products are written ``RBF() + Linear()`` and ``RBF() * Linear()``.
+Functions and "precomputed" are passed directly. Classes and functions below that are not in ``__all__`` are for other
+packages of this library.
 """
 
 from ._base import InputKernel

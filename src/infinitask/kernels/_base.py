@@ -1,7 +1,7 @@
-"""What kernels have in common, what an input kernel k_X is, and what a kernel says of itself as plain data.
+"""The base classes of all kernels and of input kernels k_X, and the description of a kernel as plain data.
 
-``kernel.describe()`` returns a :class:`Description`. A page, an ONNX graph, predictions and the command line read it;
-they test no class of a kernel. Its ``kind`` is one of a few operations:
+``kernel.describe()`` returns a :class:`Description`. An HTML page, an ONNX graph, predictions and the command line
+use it, and do not check the class of a kernel. Its ``kind`` is one of a few operations:
 
 =============  ==================  ===========================================================================
 kind           values              k(x, z)
@@ -12,12 +12,12 @@ kind           values              k(x, z)
 "scaled"       scales (d,)         k₀(x∘scales, z∘scales)
 "metric"       root (d, p)         k₀(xR, zR)
 "ranks"        ranks               k₀(w(x), w(z)), with w_j linear through ``ranks.columns[j]``, constant beyond
-"each"                             (1/d) Σ_j k_j(x_j, z_j); a single part stands for all features
+"each"                             (1/d) Σ_j k_j(x_j, z_j); a single part applies to all features
 "matrix"       matrix, tasks       A_ij for the tasks with the names i and j
 "classes"      n_classes           k₀(θ, θ')·(K δ − 1)/(K − 1), δ from the last coordinate
-"python"                           a function of Python
+"python"                           a Python function
 "precomputed"                      a Gram matrix that the caller computes
-"unknown"                          only the kernel itself knows
+"unknown"                          known to the kernel itself only
 =============  ==================  ===========================================================================
 """
 
@@ -44,20 +44,21 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """k(x, z) = f(u) for a number s(x, z) of each pair, with u = factor·γ·s + offset, or √(factor·γ·s) + offset.
+    """A kernel k(x, z) = f(u), with u = factor·γ·s + offset or √(factor·γ·s) + offset for a number s(x, z) of each
+    pair.
 
     f(u) = Σ_i u^i/series_i · exp(−u) if there is a series, and u^power otherwise.
 
     Parameters
     ----------
     of : {"squared", "l1", "chi2", "product", "minimum", "equal"}
-        s: ‖x − z‖², ‖x − z‖₁, Σ_k (x_k − z_k)²/(x_k + z_k), xᵀz, min(x, z), or 1 if x = z and else 0.
+        s: ‖x − z‖², ‖x − z‖₁, Σ_k (x_k − z_k)²/(x_k + z_k), xᵀz, min(x, z), or 1 if x = z and 0 otherwise.
     gamma : float or str
         γ; the name of a rule if the kernel is not resolved.
     factor : float
     root : bool
     series : tuple of float
-        Divisors of the powers of u, the first two of them 1.
+        Divisors of the powers of u; the first two are 1.
     offset, power : float
 
     Examples
@@ -92,11 +93,11 @@ class Profile:
         return not self.root or len(self.series) > 1
 
     def __call__(self, s: Array) -> Array:
-        """f for an array of γ·s(x, z), which is overwritten."""
+        """Return f for an array of γ·s(x, z), which is overwritten."""
         return self.at(s, lambda u: namespace(u).sqrt(u), decay)
 
     def at(self, s: Any, sqrt: Callable[[Any], Any], decay: Callable[[Any], Any]) -> Any:
-        """The same for anything that is added and multiplied as arrays are; ``decay`` is exp(−u)."""
+        """Return f for any object with the arithmetic of arrays; ``decay`` is exp(−u)."""
         u = self.argument(s, sqrt)
         if not self.series:
             return u if self.power == 1 else u**self.power
@@ -105,13 +106,13 @@ class Profile:
         return self.polynomial(u) * decay(u)  # last, because it may overwrite u
 
     def argument(self, s: Any, sqrt: Callable[[Any], Any]) -> Any:
-        """u, from γ·s."""
+        """Return u, given γ·s."""
         u = s if self.factor == 1.0 else s * self.factor
         u = sqrt(u) if self.root else u
         return u if self.offset == 0.0 else u + self.offset
 
     def polynomial(self, u: Any) -> Any:
-        """Σ_i u^i/series_i, of more than one term."""
+        """Return Σ_i u^i/series_i, for more than one term."""
         total, power = 1.0 + u, u
         for divisor in self.series[2:]:
             power = power * u
@@ -119,7 +120,7 @@ class Profile:
         return total
 
     def slope(self, u: Any, divided: bool = False) -> Any:
-        """The polynomial of f′(u) = slope(u)·exp(−u), of a series; ``divided`` by u, for a series of several terms."""
+        """Return the polynomial in f′(u) = slope(u)·exp(−u) of a series, ``divided`` by u if it has several terms."""
         coefficients = [1.0 / divisor for divisor in self.series] + [0.0]
         terms = [(i + 1) * coefficients[i + 1] - c for i, c in enumerate(coefficients[:-1])]
         total = u * 0.0 + terms[-1]
@@ -128,7 +129,7 @@ class Profile:
         return total
 
     def derivative(self, s: Array, rate: float) -> Array:
-        """``rate`` times the derivative of f in γ·s, at an array of γ·s, which is overwritten; 0 at a kink."""
+        """Return ``rate`` times the derivative of f at an array of γ·s, which is overwritten; 0 at a kink."""
         xp = namespace(s)
         u = self.argument(s, xp.sqrt)
         if not self.series:
@@ -146,19 +147,19 @@ class Profile:
 @final
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a kernel is: an operation, its numbers, and the kernels inside. ``str`` writes it as ``repr`` does.
+    """A kernel as plain data: an operation, its values, and the inner kernels. ``str`` equals ``repr`` of the kernel.
 
     Parameters
     ----------
     name : str
-        Of the class.
+        The name of the class.
     kind : str
-        The operation, see the table of the module.
+        The operation; see the table in the module docstring.
     values : mapping
-        Numbers, arrays and texts that the operation needs.
+        Numbers, arrays and strings that the operation needs.
     parts : tuple of Description
     kernel : Kernel
-        The kernel itself, which Python can call; no other reader needs it.
+        The kernel itself, which Python can call; other readers ignore it.
 
     Examples
     --------
@@ -181,7 +182,7 @@ class Description:
 
     @property
     def outline(self) -> str:
-        """The names of the kernels without their numbers, such as Scaled(RBF)."""
+        """The names of the kernels without their parameters, such as Scaled(RBF)."""
         names = [part.outline for part in self.parts]
         if self.kind == "each":
             names = list(dict.fromkeys(names))
@@ -189,18 +190,18 @@ class Description:
 
     @property
     def profile(self) -> Profile | None:
-        """f and s, of a "function"."""
+        """f and s if the kind is "function"."""
         return Profile(**self.values) if self.kind == "function" else None
 
 
 Names: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Texts that stand for a kernel, and the parameters that they stand for."""
+"""The strings that select a kernel, and the parameters that they imply."""
 
 Named: TypeAlias = dict[str, Callable[[], Any]]
-"""What makes the kernel for each text."""
+"""The constructor of the kernel for each string."""
 
 Formula: TypeAlias = tuple[str, Mapping[str, Any], tuple["Kernel", ...]]
-"""An operation, its numbers, and the kernels inside."""
+"""An operation, its values, and the inner kernels."""
 
 
 class Kernel(BaseEstimator, ABC):
@@ -209,8 +210,8 @@ class Kernel(BaseEstimator, ABC):
     Attributes
     ----------
     names : mapping from str to dict
-        What a user may give instead of an object, such as "rbf", and the parameters that it stands for. A subclass
-        that sets it is found by these names.
+        The strings that a user may pass instead of an object, such as "rbf", and the parameters that they imply. A
+        subclass that sets it can be selected by these names.
     """
 
     names: ClassVar[Names] = {}
@@ -222,64 +223,64 @@ class Kernel(BaseEstimator, ABC):
             cls._named[name] = partial(cls, **given)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn's own takes a second for a sum of ten kernels
+        # that of scikit-learn takes a second for a sum of ten kernels
         defaults = inspect.signature(type(self)).parameters
         given = {name: _short(value) for name, value in self.get_params(deep=False).items()}
         changed = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def describe(self) -> Description:
-        """What the kernel is, as plain data: an operation, its numbers, and the kernels inside.
+        """Return the kernel as plain data: an operation, its values, and the inner kernels.
 
-        The description of a resolved kernel determines k, and other languages evaluate it. A class that computes its
-        Gram matrix by itself and has neither ``profile`` nor ``formula`` is "unknown".
+        The description of a resolved kernel determines k, so other languages can evaluate it. A class that computes its
+        Gram matrix itself and has neither ``profile`` nor ``formula`` is "unknown".
         """
         kind, values, parts = self.formula() if _knows_itself(type(self)) else ("unknown", {}, ())
         return Description(type(self).__name__, kind, values, tuple(part.describe() for part in parts), self)
 
     def formula(self) -> Formula:
-        """The operation, its numbers, and the kernels inside: see the table of this module."""
+        """Return the operation, its values, and the inner kernels; see the table in the module docstring."""
         return "function", vars(self.profile()), ()
 
     def profile(self) -> Profile:
-        """f and s with k(x, z) = f(s(x, z)), for a kernel of that form."""
+        """Return f and s if the kernel has the form k(x, z) = f(s(x, z))."""
         raise TypeError(f"{type(self).__name__} computes nothing yet; implement its profile, or __call__ and diag.")
 
 
 def _knows_itself(cls: type[Any]) -> bool:
-    """Whether the class that computes the Gram matrix also says how: one that derives from ours may do otherwise."""
+    """Whether the class that computes the Gram matrix also describes it; a subclass may override only the former."""
     saying = {"formula", "profile"}
     own = next(vars(c).keys() for c in cls.__mro__ if vars(c).keys() & (saying | {"__call__", "_gram"}))
     return bool(saying & own)
 
 
 def _short(value: Any) -> str:
-    """The text of a parameter; a matrix is written by its shape."""
+    """Return the text of a parameter; a matrix is shown by its shape."""
     shape = np.array(value, dtype=object).shape if isinstance(value, list) else getattr(value, "shape", ())
     return f"<{' × '.join(map(str, shape))}>" if len(shape) == 2 else repr(value)
 
 
 class InputKernel(Kernel):
-    """Says how similar two rows of X are.
+    """A kernel on the rows of X: it measures how similar two rows are.
 
-    k_X(x, z) is a positive semi-definite function of two rows. ``kernel.resolve(X)`` returns a copy in which a data
-    dependent ``gamma`` is a number; the copy maps X (n, d) and Z (p, d) to the Gram matrix (n, p). Kernels can be added
-    and multiplied: ``RBF() + Linear()``.
+    k_X(x, z) is a positive semi-definite function of two rows. ``kernel.resolve(X)`` returns a copy in which a
+    data-dependent ``gamma`` is a number. The copy maps X (n, d) and Z (p, d) to the Gram matrix (n, p). Kernels can be
+    added and multiplied: ``RBF() + Linear()``.
 
     Notes
     -----
     A ``gamma`` is a positive number or one of two rules:
 
-    * ``"median"``: the typical distance of two rows is where the kernel has decayed, γ = 1/(2σ²) for kernels of
+    * ``"median"``: the length scale is the typical distance of two rows. γ = 1/(2σ²) for kernels of
       the Euclidean distance and γ = 1/σ for the others, with σ the median distance over the pairs of at most
-      1000 evenly spaced rows. Where more than half of these pairs coincide, σ is the mean of the positive
-      distances; where all do, γ = 1.
-    * ``"scale"``: γ = 1/(d·Var(X)), the variance taken over all entries, as scikit-learn's SVMs have it; 1 for
+      1000 evenly spaced rows. σ is the mean of the positive
+      distances if more than half of these pairs coincide, and γ = 1 if all do.
+    * ``"scale"``: γ = 1/(d·Var(X)), with the variance over all entries, as in scikit-learn's SVMs; 1 for
       a constant X.
 
-    To write another kernel, derive from this class and implement ``profile``; or ``__call__`` and ``diag``, if it is no
-    function of a distance or a product. ``names`` lets users give it by name. Without a profile, implement ``_slopes``
-    if its functions shall have gradients.
+    To write another kernel, derive from this class and implement ``profile``, or ``__call__`` and ``diag`` if it is not
+    a function of a distance or a product. ``names`` lets users select it by name. Without a profile, implement
+    ``_slopes`` if its functions need gradients.
     """
 
     precomputed: ClassVar[bool] = False
@@ -292,35 +293,35 @@ class InputKernel(Kernel):
 
     @property
     def needs_targets(self) -> bool:
-        """Whether the kernel, or a part of it, is learnt from targets; ``resolve`` is an error then."""
+        """Whether the kernel, or a part of it, is learnt from targets; ``resolve`` then raises an error."""
         parts = self.get_params(deep=False).values()
         return any(part.needs_targets for part in parts if isinstance(part, InputKernel))
 
     def resolve(self, X: Array) -> Self:
-        """A copy whose data dependent parameters are numbers."""
+        """Return a copy whose data-dependent parameters are numbers."""
         return clone(self)  # type: ignore[no-any-return]
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        """The Gram matrix (n, p) of X (n, d) and Z (p, d)."""
+        """Return the Gram matrix (n, p) of X (n, d) and Z (p, d)."""
         profile, gamma = self._resolved()
         return profile(STATISTICS[profile.of].values(X, Z, gamma))
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
+        """Return k(x_i, x_i), (n,)."""
         profile, gamma = self._resolved()
         return profile(STATISTICS[profile.of].own(matrix(X), gamma))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies W (d, n_components), sampled independently, with k(x, z) = E cos(wᵀ(x − z))."""
+        """Return independently sampled frequencies W (d, n_components) with k(x, z) = E cos(wᵀ(x − z))."""
         raise TypeError(
             f"The kernel {type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of "
             "these have. Use one of them, or features that need only Gram matrices, such as Nyström's."
         )
 
     def gradient(self, X: Array, Z: Array, A: Array) -> Array:
-        """The gradients in x of the functions f_s(x) = Σ_j k(x, z_j) A_js, at the rows of X.
+        """Return the gradients in x of the functions f_s(x) = Σ_j k(x, z_j) A_js, at the rows of X.
 
-        Where a kernel has a kink the mean of the slopes on both sides is taken: 0 at z_j for a function of ‖x − z_j‖.
+        At a kink of the kernel it is the mean of the slopes on both sides: 0 at z_j for a function of ‖x − z_j‖.
 
         Parameters
         ----------
@@ -351,7 +352,7 @@ class InputKernel(Kernel):
         return xp.concat([self._slopes(X[rows, :], Z, W) for rows in blocks], axis=1)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        """Σ_j W_sij ∂k(x_i, z_j)/∂x_i, (s, n, d), for weights W of shape (s, n, p) or (s, 1, p)."""
+        """Return Σ_j W_sij ∂k(x_i, z_j)/∂x_i, (s, n, d), for weights W of shape (s, n, p) or (s, 1, p)."""
         if self.describe().kind != "function":
             raise TypeError(
                 f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
@@ -362,7 +363,7 @@ class InputKernel(Kernel):
         return of.slopes(X, Z, W, profile.derivative(of.values(X, Z, gamma), gamma))
 
     def _resolved(self) -> tuple[Profile, float]:
-        """The profile and its γ; an error where that has no number yet."""
+        """Return the profile and its γ; raise an error if γ is not a number yet."""
         profile = self.profile()
         return profile, positive_gamma(type(self).__name__, profile.gamma)
 
@@ -377,5 +378,5 @@ class InputKernel(Kernel):
         return Product(self, other) if isinstance(other, InputKernel) else NotImplemented
 
 
-# The class itself is abstract, a subclass is not: it may give its profile, or __call__ and diag.
+# The class itself is abstract, a subclass is not: it may implement profile, or __call__ and diag.
 InputKernel.__abstractmethods__ = frozenset({"profile"})

@@ -1,4 +1,4 @@
-"""Input kernels made of other input kernels: sums, products, means over features, and kernels of normal scores."""
+"""Input kernels composed of other input kernels: sums, products, means over features, and kernels of normal scores."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ._distances import FEW_ROWS, matrices, matrix
 from ._input import _Around, _Changing
 
 MAX_KNOTS = 257
-"""Values of a feature that are kept for its normal scores, evenly spaced in rank."""
+"""The maximum number of values of a feature kept for its normal scores, evenly spaced in rank."""
 
 
 class _Pair:
-    """Two kernels joined by an operation."""
+    """Two kernels combined by an operation."""
 
     kind: ClassVar[str]
     _joined: Callable[[Array, Array], Array]
-    """Their sum or product."""
+    """Return their sum or product."""
 
     def __init__(self, left: InputKernel, right: InputKernel) -> None:
         self.left = left
         self.right = right
 
     def formula(self) -> Formula:
-        """A sum or a product."""
+        """Return a sum or a product."""
         return self.kind, {}, self._checked()
 
     def resolve(self, X: Array) -> Self:
-        """A copy with both kernels resolved."""
+        """Return a copy with both kernels resolved."""
         left, right = self._checked()
         return type(self)(left=left.resolve(X), right=right.resolve(X))
 
@@ -46,12 +46,12 @@ class _Pair:
         return self._joined(left(X, Z), right(X, Z))
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
+        """Return k(x_i, x_i), (n,)."""
         left, right = self._checked()
         return self._joined(left.diag(X), right.diag(X))
 
     def _checked(self) -> tuple[InputKernel, InputKernel]:
-        """Both kernels, or an error where one is none."""
+        """Return both kernels; raise an error if one is not an input kernel."""
         for name, kernel in (("left", self.left), ("right", self.right)):
             if not isinstance(kernel, InputKernel):
                 raise TypeError(
@@ -62,7 +62,7 @@ class _Pair:
 
 
 class Sum(_Pair, InputKernel):
-    """Functions that are a sum of two parts, one of each kernel; ``left + right`` makes it.
+    """Sum of two kernels, for functions that are a sum of one part of each; ``left + right`` creates it.
 
     k(x, z) = k_left(x, z) + k_right(x, z).
 
@@ -87,7 +87,7 @@ class Sum(_Pair, InputKernel):
 
 
 class Product(_Pair, InputKernel):
-    """Rows are similar only if both kernels find them similar; ``left * right`` makes it.
+    """Product of two kernels: rows are similar only if both kernels agree; ``left * right`` creates it.
 
     k(x, z) = k_left(x, z) · k_right(x, z).
 
@@ -117,21 +117,21 @@ class Product(_Pair, InputKernel):
         return left._slopes(X, Z, W * right(X, Z)[None, :, :]) + right._slopes(X, Z, W * left(X, Z)[None, :, :])
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Sums of independent frequencies of the factors, because characteristic functions multiply."""
+        """Return sums of independent frequencies of the factors, because characteristic functions multiply."""
         first = self.left.spectral(n_features_in, n_components, rng)
         return first + self.right.spectral(n_features_in, n_components, rng)
 
 
 class Additive(_Around, InputKernel):
-    """Learns sums of functions of one feature each.
+    """Kernel of an additive model: its functions are sums of functions of one feature each.
 
-    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many features such a sum can be learnt if a function of all
-    features together cannot.
+    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many features such a sum can be learnt even when a function of
+    all features together cannot.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀, of one feature. A data dependent ``gamma`` is found for each feature separately.
+        k₀, of one feature. A data-dependent ``gamma`` is computed for each feature separately.
     parts : tuple of InputKernel or None
         k₀ as resolved on each feature; ``resolve`` sets it.
 
@@ -148,20 +148,20 @@ class Additive(_Around, InputKernel):
         self.parts = parts
 
     def formula(self) -> Formula:
-        """A mean over the features; a single part stands for all of them."""
+        """Return a mean over the features; a single part applies to all of them."""
         return "each", {}, self.parts or (self._inner(),)
 
     def resolve(self, X: Array) -> Self:
-        """A copy with k₀ resolved on every column."""
+        """Return a copy with k₀ resolved on every column."""
         X = matrix(X)
         return type(self)(self._inner(), tuple(self._inner().resolve(column) for column in _columns(X)))
 
     def __call__(self, X: Array, Z: Array) -> Array:
         X, Z = matrices(X, Z)
         if isinstance(X, np.ndarray) and X.dtype == np.float64:
-            from ._towards import mean_over_features  # that module imports this one
+            from ._towards import mean_over_features  # circular import
 
-            # in blocks that stay in the cache: 0.08 instead of 0.14 s for 1500 rows and 20 features
+            # in blocks that fit into the cache: 0.08 instead of 0.14 s for 1500 rows and 20 features
             gram = mean_over_features(self, X, Z)
             if gram is not None:
                 return gram
@@ -173,12 +173,12 @@ class Additive(_Around, InputKernel):
         return namespace(X, Z).concat([part._slopes(x, z, W) for part, x, z in each], axis=2) / int(X.shape[1])
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
+        """Return k(x_i, x_i), (n,)."""
         X = matrix(X)
         return sum((part.diag(x) for part, x in zip(self._each(X), _columns(X), strict=True)), 0.0) / int(X.shape[1])
 
     def _each(self, X: Array) -> tuple[InputKernel, ...]:
-        """k₀ for each column."""
+        """Return k₀ for each column."""
         d = int(X.shape[1])
         if self.parts is None:
             return (self._inner(),) * d
@@ -188,16 +188,17 @@ class Additive(_Around, InputKernel):
 
 
 class Warped(_Changing, InputKernel):
-    """Replaces each feature by its normal score, so that tails, outliers and units do not decide which rows are near.
+    """Replaces each feature by its normal score, which removes the effect of tails, outliers and units on distances.
 
-    k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
-    through the normal quantiles of the ranks, is linear between neighbouring rows and constant beyond the first and the
-    last one. Monotone transformations of a feature make no difference, and a function stays bounded outside the data.
+    k(x, z) = k₀(w(x), w(z)), where w_j(x_j) is the normal score of x_j among the rows on which the kernel was resolved.
+    w_j passes through the normal quantiles of the ranks. It is linear between neighbouring rows and constant beyond the
+    first and the last one. The kernel is invariant to monotone transformations of a feature, and its functions stay
+    bounded outside the data.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀. A data dependent ``gamma`` is found from w(x).
+        k₀. A data-dependent ``gamma`` is computed from w(x).
     ranks : Ranks or None
         w; None: ``resolve`` computes it.
 
@@ -219,26 +220,26 @@ class Warped(_Changing, InputKernel):
         self.ranks = ranks
 
     def formula(self) -> Formula:
-        """k₀ of normal scores."""
+        """Return k₀ of normal scores."""
         return "ranks", {"ranks": self.ranks}, (self._inner(),)
 
     def resolve(self, X: Array) -> Self:
-        """A copy that knows the ranks of the rows of X, or those it had already."""
+        """Return a copy with the ranks of the rows of X, unless ``ranks`` is given."""
         ranks = Ranks.of(matrix(X)) if self.ranks is None else self.ranks
         return _Changing.resolve(type(self)(self.kernel, ranks), X)
 
     def warp(self, X: Array) -> Array:
-        """w(x) for each row, (n, d)."""
+        """Return w(x) for each row, (n, d)."""
         X = matrix(X)
         xp, known = namespace(X), self._known(X)
         if isinstance(X, np.ndarray) and self.ranks is not None:
             return as_like(self.ranks(X), X)
-        # a copy of each column: torch warns when it searches an array that is not contiguous
+        # a copy of each column: torch warns if it searches an array that is not contiguous
         columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
         return xp.stack(columns, axis=1)
 
     def _known(self, X: Array) -> tuple[tuple[HostArray, HostArray], ...]:
-        """Values and scores of each column of X."""
+        """Return the values and scores of each column of X."""
         if self.ranks is None:
             raise ValueError("Warped has no ranks yet; call resolve(X) first, which returns a kernel that has.")
         known = self.ranks.columns
@@ -256,7 +257,7 @@ class Warped(_Changing, InputKernel):
 
 
 def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
-    """The function through (values, scores), constant beyond its ends."""
+    """Evaluate the function through (values, scores), constant beyond its ends."""
     xp = namespace(x)
     if values.size == 1:
         return xp.zeros_like(x) + float(scores[0])
@@ -269,7 +270,7 @@ def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
 
 
 def _slope(x: Array, values: HostArray, scores: HostArray) -> Array:
-    """The slope of that function; at a value, the mean of the slopes on both sides."""
+    """Return the slope of that function; at a value, the mean of the slopes on both sides."""
     xp = namespace(x)
     if values.size == 1:
         return xp.zeros_like(x)
@@ -288,7 +289,7 @@ def _columns(X: Array) -> list[Array]:
 @final
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Knows the normal score of every value of each feature; :class:`Warped` keeps one.
+    """The normal score of every value of each feature, as stored by :class:`Warped`.
 
     Parameters
     ----------
@@ -299,16 +300,16 @@ class Ranks:
     columns: tuple[tuple[HostArray, HostArray], ...]
 
     def __repr__(self) -> str:
-        # short: a kernel may be printed, and scikit-learn takes seconds to write out hundreds of numbers
+        # short, because scikit-learn takes seconds to print a kernel with hundreds of numbers
         return f"<ranks of {len(self.columns)} features>"
 
     @classmethod
     def of(cls, X: Array) -> Ranks:
-        """From the rows of X."""
+        """Compute the ranks of the rows of X."""
         return cls(tuple(_scores(column) for column in to_host(X).astype(float).T))
 
     def __call__(self, X: HostArray) -> HostArray:
-        """w(x) for the rows of a NumPy array (n, d)."""
+        """Return w(x) for the rows of a NumPy array (n, d)."""
         if X.shape[0] >= FEW_ROWS:
             return np.stack([np.interp(X[:, j], *known) for j, known in enumerate(self.columns)], axis=1)
         values, scores, lowest, highest = self._in_a_row
@@ -323,17 +324,17 @@ class Ranks:
 
     @cached_property
     def _numbers(self) -> HostArray:
-        """0, 1, ...: one for each feature."""
+        """0, 1, …: the index of each feature."""
         return np.arange(len(self.columns), dtype=float)
 
     @cached_property
     def _in_a_row(self) -> tuple[HostArray, HostArray, HostArray, HostArray]:
-        """All features' values and scores in a row, and the first and last right neighbour of each feature.
+        """The concatenated values and scores of all features, and the first and last right neighbour of each feature.
 
-        Complex numbers are in order by their real and then by their imaginary part: with the number of the feature as
-        the real part, one search finds the places of a whole row. With 30 features that takes 11 µs instead of 46.
+        NumPy orders complex numbers by their real and then by their imaginary part. With the index of the feature as
+        the real part, one search locates a whole row. With 30 features this takes 11 µs instead of 46.
         """
-        # a single value gets a second one with the same score
+        # a single value is duplicated with the same score
         known = [
             (np.append(v, v[0] + max(1.0, abs(v[0]))), np.append(s, s[0])) if v.size == 1 else (v, s)
             for v, s in self.columns
@@ -346,14 +347,14 @@ class Ranks:
         return values, np.concatenate([s for _, s in known]), start + 1, end - 1
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"columns": self.columns}  # the rest can be made again
+        return {"columns": self.columns}  # the rest can be recomputed
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ranks:
-        return self  # it never changes: copies of a kernel share it, and a sum of kernels is saved with one
+        return self  # it is immutable: copies of a kernel share it, and a sum of kernels saves it once
 
 
 def _scores(column: HostArray) -> tuple[HostArray, HostArray]:
-    """Distinct values and the normal quantiles of their mid-ranks."""
+    """Return the distinct values and the normal quantiles of their mid-ranks."""
     values, counts = np.unique(column, return_counts=True)
     scores = ndtri((np.cumsum(counts) - 0.5 * counts) / column.size)
     if values.size > MAX_KNOTS:

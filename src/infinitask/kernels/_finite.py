@@ -1,4 +1,4 @@
-"""Task kernels for finitely many tasks: each by itself, with a matrix of similarities, or classes of a classifier."""
+"""Task kernels for finitely many tasks: independent, with a matrix of similarities, or the classes of a classifier."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._task import SAME_TASK, TaskKernel, task_kernel
 
 
 class Diagonal(TaskKernel):
-    """Learns every task by itself, and nothing between the nodes: k(s, t) = 1 if s = t, else 0.
+    """Learns every task independently: k(s, t) = 1 if s = t, else 0. Tasks between the nodes are not learnt.
 
-    Tasks are equal when all their coordinates are equal to the last bit.
+    Tasks are equal if all their coordinates are bitwise equal.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Diagonal(TaskKernel):
     diagonal: ClassVar[bool] = True
 
     def profile(self) -> Profile:
-        """1 for equal tasks, else 0."""
+        """Return 1 for equal tasks, else 0."""
         return Profile("equal")
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
@@ -40,17 +40,17 @@ class Diagonal(TaskKernel):
 
 
 class TaskMatrix(TaskKernel):
-    """Multi-task learning with a known similarity of finitely many tasks.
+    """Kernel for multi-task learning with finitely many tasks whose similarities are known.
 
     k(t_i, t_j) = A_ij for tasks t_0, …, t_{T−1}, which are the integers 0, …, T − 1 unless ``tasks`` names them. A task
-    of the list that is not a node is predicted through the tasks it resembles; other tasks have no prediction.
+    in the list that is not a node is predicted from similar tasks; tasks outside the list have no prediction.
 
     Parameters
     ----------
     matrix : array-like of shape (T, T)
         A, symmetric and positive semi-definite.
     tasks : array-like of shape (T,) or None, default=None
-        Distinct numbers that name the rows of A; None: 0, …, T − 1.
+        Distinct numbers that identify the rows of A; None: 0, …, T − 1.
 
     Examples
     --------
@@ -83,12 +83,12 @@ class TaskMatrix(TaskKernel):
         self.tasks = tasks
 
     def formula(self) -> Formula:
-        """Entries of a matrix, by the names of its rows."""
+        """Return the entries of a matrix, by the names of its rows."""
         A, tasks = self._checked()
         return "matrix", {"matrix": A, "tasks": tasks}, ()
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy, after a check of the eigenvalues of the matrix."""
+        """Check the eigenvalues of the matrix and return a copy."""
         A, _ = self._checked()
         eigenvalues = np.linalg.eigvalsh(A)
         if eigenvalues[0] < -SAME_TASK * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
@@ -99,7 +99,7 @@ class TaskMatrix(TaskKernel):
         return super().resolve(nodes)
 
     def _checked(self) -> tuple[HostArray, HostArray]:
-        """A (T, T) and the names of its rows (T,)."""
+        """Return A (T, T) and the names of its rows (T,)."""
         A = finite("TaskMatrix: matrix", self.matrix, 2)
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square.")
@@ -118,12 +118,12 @@ class TaskMatrix(TaskKernel):
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         A, names = self._checked()
-        # Products with zeros and ones pick the entries: they are exact and need no indexing on a device.
+        # Products with zeros and ones select the entries: they are exact and need no indexing on a device.
         return _membership(S, names) @ as_like(A, S) @ _membership(T, names).T
 
 
 def _membership(tasks: Array, names: HostArray) -> Array:
-    """1 where a task (p, 1) has that name, else 0: (p, T)."""
+    """Return 1 if a task (p, 1) has that name, else 0: (p, T)."""
     xp = namespace(tasks)
     if tasks.shape[1] != 1:
         raise ValueError(
@@ -144,7 +144,7 @@ def _membership(tasks: Array, names: HostArray) -> Array:
 
 
 class ClassTask(TaskKernel):
-    """Ties the fields of K classes together: at every θ they sum to zero.
+    """Couples the fields of K classes: at every θ they sum to zero.
 
     A task is (θ, k), a point of Θ followed by the number of a class, and
 
@@ -157,7 +157,7 @@ class ClassTask(TaskKernel):
     Parameters
     ----------
     kernel : TaskKernel
-        k_Θ. A data dependent ``gamma`` is found from the θ.
+        k_Θ. A data-dependent ``gamma`` is computed from the θ.
     n_classes : int, at least 2
         K.
 
@@ -179,17 +179,17 @@ class ClassTask(TaskKernel):
         self.n_classes = n_classes
 
     def formula(self) -> Formula:
-        """k_Θ times the similarity of the classes."""
+        """Return k_Θ times the similarity of the classes."""
         return "classes", {"n_classes": self.n_classes}, (task_kernel(self.kernel),)
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]
-        """Whether costs share nothing; classes always do."""
+        """Whether different θ share nothing; different classes are always coupled."""
         return task_kernel(self.kernel).diagonal
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy with k_Θ resolved on the θ of the nodes."""
-        first = nodes[nodes[:, -1] == nodes[0, -1], :-1]  # of one class: all have the same
+        """Return a copy with k_Θ resolved on the θ of the nodes."""
+        first = nodes[nodes[:, -1] == nodes[0, -1], :-1]  # one class is enough: all have the same θ
         return type(self)(task_kernel(self.kernel).resolve(first), self.n_classes)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:

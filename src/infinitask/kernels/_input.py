@@ -1,6 +1,6 @@
-"""Input kernels k_X: those with names, of scaled features too, and those that the caller computes.
+"""Input kernels k_X: kernels with names, kernels of scaled features, and kernels that the caller computes.
 
-A kernel with a name is a function of a distance or a product, its ``profile``.
+A kernel with a name is a function of a distance or a product, given by its ``profile``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _GammaKernel:
         self.gamma = gamma
 
     def resolve(self, X: Array) -> Self:
-        """A copy whose ``gamma`` is a number."""
+        """Return a copy whose ``gamma`` is a number."""
         of = self.profile().of  # type: ignore[attr-defined]
         rules = {"median": STATISTICS[of].median, "scale": variance_gamma}
         gamma = gamma_by_rule(type(self).__name__, self.gamma, rules, X)
@@ -40,7 +40,7 @@ class _GammaKernel:
 
 
 class RBF(_GammaKernel, InputKernel):
-    """Smooth functions: the Gaussian kernel, k(x, z) = exp(−γ‖x − z‖²).
+    """The Gaussian kernel, for smooth functions: k(x, z) = exp(−γ‖x − z‖²).
 
     Parameters
     ----------
@@ -58,25 +58,25 @@ class RBF(_GammaKernel, InputKernel):
     stationary = True
 
     def profile(self) -> Profile:
-        """exp(−u) with u = γ‖x − z‖²."""
+        """Return exp(−u) with u = γ‖x − z‖²."""
         return Profile("squared", self.gamma, series=(1.0,))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """W (d, n_components) with entries from N(0, 2γ)."""
+        """Return W (d, n_components) with entries from N(0, 2γ)."""
         return math.sqrt(2.0 * self._gamma) * rng.standard_normal((n_features_in, n_components))
 
 
 class Matern(_GammaKernel, InputKernel):
-    """Functions of a chosen smoothness ν: k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
+    """The Matérn kernel, for functions of smoothness ν: k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
 
     With r = ‖x − z‖/ℓ: exp(−r) for ν = 1/2, (1 + √3r)exp(−√3r) for ν = 3/2 and
-    (1 + √5r + 5r²/3)exp(−√5r) for ν = 5/2. As ν → ∞ this becomes exp(−γ‖x − z‖²): a ``gamma`` means the same
+    (1 + √5r + 5r²/3)exp(−√5r) for ν = 5/2. It tends to exp(−γ‖x − z‖²) as ν → ∞, so ``gamma`` implies the same
     length scale as in :class:`RBF`.
 
     Parameters
     ----------
     nu : {0.5, 1.5, 2.5}, default=1.5
-        Smoothness: functions are ⌈ν⌉ − 1 times differentiable.
+        The smoothness: functions are ⌈ν⌉ − 1 times differentiable.
     gamma : float, "median" or "scale", default="median"
         The rules are those of :class:`InputKernel`.
 
@@ -95,12 +95,12 @@ class Matern(_GammaKernel, InputKernel):
         self.gamma = gamma
 
     def profile(self) -> Profile:
-        """A polynomial of r times exp(−r) with r = √(4νγ)‖x − z‖."""
+        """Return a polynomial of r times exp(−r) with r = √(4νγ)‖x − z‖."""
         series = (1.0, 1.0, 3.0)[: round(self._nu + 0.5)]
         return Profile("squared", self.gamma, 4.0 * self._nu, root=True, series=series)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""
+        """Return W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""
         normal = rng.standard_normal((n_features_in, n_components))
         shrink = rng.chisquare(2.0 * self._nu, size=n_components) / (2.0 * self._nu)
         return math.sqrt(2.0 * self._gamma) * normal / np.sqrt(shrink)
@@ -113,7 +113,7 @@ class Matern(_GammaKernel, InputKernel):
 
 
 class Laplacian(_GammaKernel, InputKernel):
-    """Rough functions: k(x, z) = exp(−γ‖x − z‖₁).
+    """The Laplacian kernel, for rough functions: k(x, z) = exp(−γ‖x − z‖₁).
 
     Parameters
     ----------
@@ -131,16 +131,16 @@ class Laplacian(_GammaKernel, InputKernel):
     stationary = True
 
     def profile(self) -> Profile:
-        """exp(−u) with u = γ‖x − z‖₁."""
+        """Return exp(−u) with u = γ‖x − z‖₁."""
         return Profile("l1", self.gamma, series=(1.0,))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """W (d, n_components) with independent Cauchy entries of scale γ."""
+        """Return W (d, n_components) with independent Cauchy entries of scale γ."""
         return self._gamma * rng.standard_cauchy((n_features_in, n_components))
 
 
 class Chi2(_GammaKernel, InputKernel):
-    """Compares histograms: k(x, z) = exp(−γ Σ_k (x_k − z_k)²/(x_k + z_k)) for x, z ≥ 0, with 0/0 = 0.
+    """The χ² kernel, for histograms: k(x, z) = exp(−γ Σ_k (x_k − z_k)²/(x_k + z_k)) for x, z ≥ 0, with 0/0 = 0.
 
     Parameters
     ----------
@@ -157,12 +157,12 @@ class Chi2(_GammaKernel, InputKernel):
     names: ClassVar[Names] = {"chi2": {}}
 
     def profile(self) -> Profile:
-        """exp(−u) with u = γ times the χ² distance."""
+        """Return exp(−u) with u = γ times the χ² distance."""
         return Profile("chi2", self.gamma, series=(1.0,))
 
 
 class Linear(InputKernel):
-    """Linear functions: k(x, z) = xᵀz.
+    """The linear kernel, for linear functions: k(x, z) = xᵀz.
 
     Examples
     --------
@@ -174,19 +174,19 @@ class Linear(InputKernel):
     names: ClassVar[Names] = {"linear": {}}
 
     def profile(self) -> Profile:
-        """xᵀz."""
+        """Return xᵀz."""
         return Profile("product")
 
 
 class Polynomial(_GammaKernel, InputKernel):
-    """Polynomials: k(x, z) = (γ xᵀz + c)^degree.
+    """The polynomial kernel: k(x, z) = (γ xᵀz + c)^degree.
 
     Parameters
     ----------
     degree : int, default=3
     gamma : float, "median" or "scale", default=1.0
-        No distance appears here: "median" is one over the median of ‖x‖² over at most 1000 evenly spaced rows,
-        so that γ xᵀx is about 1; "scale" is that of :class:`InputKernel`.
+        The kernel uses no distance: "median" is one over the median of ‖x‖² over at most 1000 evenly spaced rows,
+        which makes γ xᵀx about 1; "scale" is the rule of :class:`InputKernel`.
     coef0 : float, default=1.0
         The c ≥ 0 of the formula.
 
@@ -205,7 +205,7 @@ class Polynomial(_GammaKernel, InputKernel):
         self.coef0 = coef0
 
     def profile(self) -> Profile:
-        """u^degree with u = γ xᵀz + c."""
+        """Return u^degree with u = γ xᵀz + c."""
         degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
         return Profile("product", self.gamma, offset=coef0, power=degree)
 
@@ -231,7 +231,7 @@ class CallableKernel(InputKernel):
         self.function = function
 
     def formula(self) -> Formula:
-        """A function of Python."""
+        """Return a Python function."""
         return "python", {}, ()
 
     def __call__(self, X: Array, Z: Array) -> Array:
@@ -247,17 +247,17 @@ class CallableKernel(InputKernel):
         return gram
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,), from small square blocks: the function can only make whole Gram matrices."""
+        """Return k(x_i, x_i), (n,), from small square blocks, because the function returns Gram matrices only."""
         X = matrix(X)
         xp, blocks = namespace(X), row_blocks(X.shape[0], 1, FEW_ROWS) or [slice(0, 0)]
         return xp.concat([xp.linalg.diagonal(self(X[rows, :], X[rows, :])) for rows in blocks])
 
 
 class Precomputed(InputKernel):
-    """Stands for a Gram matrix that the caller has computed.
+    """Kernel whose Gram matrix the caller has computed.
 
-    X holds the rows k(x, x_1), …, k(x, x_n) for the n training points. The attribute ``precomputed`` tells the builders
-    of features to take columns of X instead of calling the kernel.
+    X contains the rows k(x, x_1), …, k(x, x_n) for the n training points. The attribute ``precomputed`` tells the
+    builders of feature maps to use columns of X instead of calling the kernel.
 
     Examples
     --------
@@ -269,7 +269,7 @@ class Precomputed(InputKernel):
     names: ClassVar[Names] = {"precomputed": {}}
 
     def formula(self) -> Formula:
-        """A matrix that the caller computes."""
+        """Return a matrix that the caller computes."""
         return "precomputed", {}, ()
 
     def __call__(self, X: Array, Z: Array) -> Array:
@@ -279,12 +279,12 @@ class Precomputed(InputKernel):
         )
 
     def diag(self, X: Array) -> Array:
-        """An error: the place of a row in the Gram matrix is not known here."""
+        """Raise an error: the position of a row in the Gram matrix is unknown here."""
         return self(X, X)
 
 
 class _Around:
-    """A kernel that changes the features of another one, k₀."""
+    """A kernel around another one, k₀."""
 
     kernel: InputKernel
 
@@ -298,23 +298,23 @@ class _Around:
 
 
 class _Changing(_Around):
-    """k(x, z) = k₀(g(x), g(z))."""
+    """A kernel of transformed features, k(x, z) = k₀(g(x), g(z))."""
 
     @abstractmethod
     def _changed(self, X: Array) -> Array:
-        """g(x) for the rows of a matrix."""
+        """Return g(x) for the rows of a matrix."""
 
     @abstractmethod
     def _pulled_back(self, slopes: Array, X: Array) -> Array:
-        """Gradients in x, (s, n, d), from those in g(x)."""
+        """Return gradients in x, (s, n, d), from those in g(x)."""
 
     @property
     def stationary(self) -> bool:
-        """Whether k₀ is stationary, where g is linear."""
+        """Whether k₀ is stationary, for a linear g."""
         return self._inner().stationary
 
     def resolve(self, X: Array) -> Self:
-        """A copy with k₀ resolved on g(x)."""
+        """Return a copy with k₀ resolved on g(x)."""
         resolved = copy(self)
         resolved.kernel = self._inner().resolve(self._changed(matrix(X)))
         return resolved
@@ -324,7 +324,7 @@ class _Changing(_Around):
         return self._inner()(self._changed(X), self._changed(Z))
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
+        """Return k(x_i, x_i), (n,)."""
         return self._inner().diag(self._changed(matrix(X)))
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
@@ -339,9 +339,9 @@ class Scaled(_Changing, InputKernel):
     Parameters
     ----------
     kernel : InputKernel
-        k₀. A data dependent ``gamma`` is found from x∘s.
+        k₀. A data-dependent ``gamma`` is computed from x∘s.
     scales : sequence of float
-        s_j ≥ 0, one for each feature; a feature with s_j = 0 is ignored.
+        s_j ≥ 0 for each feature; a feature with s_j = 0 is ignored.
 
     Examples
     --------
@@ -356,11 +356,11 @@ class Scaled(_Changing, InputKernel):
         self.scales = scales
 
     def formula(self) -> Formula:
-        """k₀ of scaled features."""
+        """Return k₀ of scaled features."""
         return "scaled", {"scales": numbers("Scaled: scales", self.scales)}, (self._inner(),)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies of k₀, each feature's multiplied by its s_j."""
+        """Return the frequencies of k₀, those of each feature multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
 
     def _changed(self, X: Array) -> Array:
@@ -380,16 +380,16 @@ class Scaled(_Changing, InputKernel):
 
 
 def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
-    """The input kernel that a name, a function or a kernel object stands for.
+    """Return the input kernel for a name, a function or a kernel object.
 
     Parameters
     ----------
     spec : str, InputKernel or callable
         "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "poly" (or "polynomial"),
-        "precomputed", or one of the ``names`` of your own class; a kernel object, returned as it is; or a function
+        "precomputed", or one of the ``names`` of a custom class; a kernel object, returned unchanged; or a function
         f(X, Z) of two matrices that returns their Gram matrix.
     gamma : float, "median" or "scale", default="median"
-        For names of kernels that have one (see :func:`takes_gamma`); an object has its own.
+        The ``gamma`` for names of kernels that have one (see :func:`takes_gamma`); an object has its own.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
         if hasattr(named, "gamma"):
             named.gamma = gamma
         return named
-    # A class, or some other estimator, is callable too, but not a function of two matrices.
+    # A class or another estimator is callable too, but it is not a function of two matrices.
     if callable(spec) and not isinstance(spec, type | BaseEstimator | str):
         return CallableKernel(spec)
     raise ValueError(
@@ -419,8 +419,8 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
 def takes_gamma(spec: Any) -> bool:
     """Whether :func:`input_kernel` uses its ``gamma`` for this ``spec``.
 
-    True for names of kernels that have one. False for "linear" and "precomputed", for kernel objects, which have their
-    own, and for functions.
+    True for names of kernels that have one. False for "linear" and "precomputed", for functions, and for kernel
+    objects, which have their own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels in a metric on the features, given or learnt."""
+"""Kernels with a metric on the features, given or learnt."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ._input import RBF, _Around, _Changing
 
 
 class Metric(_Changing, InputKernel):
-    """Compares rows along chosen directions of the features: distances become √((x − z)ᵀ R Rᵀ (x − z)).
+    """Compares rows along given directions of the feature space: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
-    k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
-    :class:`Scaled` is the case of a diagonal R.
+    k(x, z) = k₀(xR, zR). The columns of R are the relevant directions, and their lengths are the weights.
+    :class:`Scaled` is the special case of a diagonal R.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀. A data dependent ``gamma`` is found from xR.
+        k₀. A data-dependent ``gamma`` is computed from xR.
     root : array (d, p)
         R.
 
@@ -42,11 +42,11 @@ class Metric(_Changing, InputKernel):
         self.root = root
 
     def formula(self) -> Formula:
-        """k₀ of turned features."""
+        """Return k₀ of rotated features."""
         return "metric", {"root": numbers("Metric: root", self.root)}, (self._inner(),)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """R w for the frequencies w of k₀."""
+        """Return R w for the frequencies w of k₀."""
         root = self._numbers(n_features_in)
         return np.asarray(root @ self._inner().spectral(root.shape[1], n_components, rng))
 
@@ -67,29 +67,29 @@ class Metric(_Changing, InputKernel):
 
 
 class LearntMetric(_Around, InputKernel):
-    """Learns from the targets which features count, or which directions of them, and how much.
+    """Learns from the targets how relevant each feature, or each direction of the feature space, is.
 
     k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt
-    function h itself, divided by its trace, and D is the plain metric, in which each feature is measured in its own
-    spread. A quick fit gives the first M, a quick fit in that metric the next one; the one with the smallest
-    leave-one-out error is taken. The fit that follows is a fit like any other, with the kernel that was found:
+    function h itself, divided by its trace. D is the plain metric, in which each feature is measured in units of its
+    spread. A quick fit gives the first M, and a quick fit in that metric gives the next one. The metric with the
+    smallest leave-one-out error is selected. The final fit is an ordinary fit with the selected kernel:
     ``kernel_`` is a :class:`Scaled` or a :class:`Metric`.
 
     Parameters
     ----------
     kernel : InputKernel or None, default=None
-        k₀; None: ``RBF()``. A ``gamma`` that is a rule is resolved in the new metric; if λ is "auto", half of the
+        k₀; None: ``RBF()``. A ``gamma`` given by a rule is resolved in the new metric. If λ is "auto", half of the
         length scale of the rule, and two and four times it, are tried as well.
     diagonal : bool, default=True
-        Whether each feature has a scale of its own and no more. False: directions are learnt, which takes more rows.
+        Whether to learn only one scale for each feature. False: learn directions, which needs more rows.
     iterations : int, default=3
-        How many times M is learnt.
+        The number of times that M is learnt.
     shrinkage : float or None, default=None
-        ρ in [0, 1]; None: it falls with the number of rows for each feature.
+        ρ in [0, 1]; None: it decreases with the number of rows per feature.
 
     Notes
     -----
-    The metric needs targets. It may stand by itself as ``kernel``, or be a part of a sum, a product or :class:`Warped`.
+    The metric needs targets. It can be used as ``kernel`` directly, or inside a sum, a product or :class:`Warped`.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class LearntMetric(_Around, InputKernel):
         return RBF() if self.kernel is None else self._inner()
 
     def resolve(self, X: Array) -> Self:
-        """An error: features alone do not say which of them count."""
+        """Raise an error: the relevance of features cannot be learnt without targets."""
         raise TypeError(
             "LearntMetric learns from targets, and was asked for a kernel of inputs alone; give it as kernel to an "
             "estimator that is fitted to targets, by itself or in a sum, a product or Warped. For level sets use "
@@ -133,5 +133,5 @@ class LearntMetric(_Around, InputKernel):
         return self.resolve(X)(X, Z)
 
     def diag(self, X: Array) -> Array:
-        """An error, as :meth:`resolve`."""
+        """Raise an error, like :meth:`resolve`."""
         return self.resolve(X).diag(X)

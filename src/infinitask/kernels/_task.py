@@ -1,8 +1,8 @@
 """Task kernels k_Θ and their derivatives.
 
-A task kernel says how similar the predictions for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing
-one, needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus
-decides which penalties are possible.
+A task kernel measures how similar the predictions for two tasks s and t are. A penalty on ∂h/∂θ, such as the
+non-crossing one, needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the
+kernel therefore determines which penalties are possible.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ SAME_TASK = 1e-12
 
 
 class TaskKernel(Kernel):
-    """Says how similar the predictions for two tasks are, and gives derivatives in θ.
+    """A kernel on tasks: it measures how similar the predictions for two tasks are, and has derivatives in θ.
 
     k_Θ(s, t) is a positive semi-definite function of two tasks. ``kernel.resolve(nodes)`` returns a copy in which a
-    data dependent ``gamma`` is a number; the copy maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix
+    data-dependent ``gamma`` is a number. The copy maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix
     (p, q) of ∂₁^i ∂₂^j k for ``orders=(i, j)``, with i, j in {0, 1}. Derivatives exist for Θ ⊂ ℝ only.
 
     Attributes
     ----------
     max_order : int
-        The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists; h(x)(·) then has i derivatives.
+        The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists; h(x)(·) then is i times differentiable.
     diagonal : bool
         Whether k(s, t) = 0 for all s ≠ t: the tasks share nothing.
     strictly_positive : bool
-        Whether Gram matrices of distinct tasks are nonsingular: any values at the nodes are possible, and a free bias
-        is found quickly. False is safe, and slower.
+        Whether Gram matrices of distinct tasks are nonsingular: the values at the nodes can be arbitrary, and a free
+        bias is computed quickly. False is always safe, but slower.
 
     Notes
     -----
     A ``gamma`` is a positive number, or "median" (None is the same): 1/(2σ²) with σ the median distance of the
-    nodes; the mean of the positive distances where that is 0, and γ = 1 where all nodes coincide. Where θ has several
-    coordinates, each is measured in the standard deviation of the nodes, and ``gamma`` becomes a tuple.
+    nodes. If it is 0, σ is the mean of the positive distances, and γ = 1 if all nodes coincide. If θ has several
+    coordinates, each is measured in units of its standard deviation over the nodes, and ``gamma`` becomes a tuple.
 
-    To write another kernel, derive from this class and implement ``_gram``; and ``profile``, if a page or an ONNX graph
-    shall evaluate it. ``names`` lets users give it by name.
+    To write another kernel, derive from this class and implement ``_gram``, and ``profile`` if an HTML page or an ONNX
+    graph must evaluate it. ``names`` lets users select it by name.
     """
 
     _named: ClassVar[Named] = {}
@@ -58,11 +58,11 @@ class TaskKernel(Kernel):
     strictly_positive: ClassVar[bool] = False
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy whose data dependent parameters are numbers."""
+        """Return a copy whose data-dependent parameters are numbers."""
         return clone(self)  # type: ignore[no-any-return]
 
     def __call__(self, S: Array, T: Array, orders: tuple[int, int] = (0, 0)) -> Array:
-        """∂₁^i ∂₂^j k(s, t) for all pairs, (p, q).
+        """Return ∂₁^i ∂₂^j k(s, t) for all pairs, (p, q).
 
         Parameters
         ----------
@@ -90,21 +90,21 @@ class TaskKernel(Kernel):
         return self._gram(S, T, orders)
 
     def slope_error(self, step: float) -> float:
-        """A bound on |∂h/∂θ − its linear interpolation on a grid of that step|, for ‖h‖ = 1; ∞ if none is known.
+        """Bound |∂h/∂θ − its linear interpolation on a grid of that step| for ‖h‖ = 1; ∞ if no bound is known.
 
         By the reproducing property |∂^o h(θ)|² ≤ ‖h‖² ∂₁^o ∂₂^o k(θ, θ), and likewise for differences of derivatives.
-        The interpolation is off by at most step²/8 times the third derivative of h, or step/4 times the variation of
+        The interpolation error is at most step²/8 times the third derivative of h, or step/4 times the variation of
         the second one within a step.
         """
         return math.inf
 
     @abstractmethod
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        """∂₁^i ∂₂^j k for S (p, d) and T (q, d) of one dtype; d = 1 where an order is positive."""
+        """Return ∂₁^i ∂₂^j k for S (p, d) and T (q, d) of one dtype; d = 1 if an order is positive."""
 
 
 class _StationaryTask:
-    """k(s, t) = f(v) with an even f and v = a(s − t), or v = a‖s − t‖ for Θ ⊂ ℝ^d.
+    """A kernel k(s, t) = f(v) with an even f and v = a(s − t), or v = a‖s − t‖ for Θ ⊂ ℝ^d.
 
     By the chain rule ∂₁k = a f′(v), ∂₂k = −a f′(v) and ∂₁∂₂k = −a² f″(v).
     """
@@ -114,13 +114,13 @@ class _StationaryTask:
     gamma: float | str | tuple[float, ...] | None
 
     def formula(self) -> Formula:
-        """A function of a distance; of scaled tasks, if each coordinate has its own ``gamma``."""
+        """Return a function of a distance, of scaled tasks if each coordinate has its own ``gamma``."""
         if not isinstance(self.gamma, tuple):
             return TaskKernel.formula(self)  # type: ignore[arg-type]
         return "scaled", {"scales": np.sqrt(self._gammas(len(self.gamma)))}, (clone(self).set_params(gamma=1.0),)
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy whose ``gamma`` is a number, or one for each coordinate."""
+        """Return a copy whose ``gamma`` is a number, or one number for each coordinate."""
         rows = _rows(nodes)
         if isinstance(self.gamma, tuple):
             gamma: float | tuple[float, ...] = self._gammas(int(rows.shape[1]))
@@ -136,7 +136,7 @@ class _StationaryTask:
         return self._gammas(1)[0] if isinstance(self.gamma, tuple) else positive_gamma(type(self).__name__, self.gamma)
 
     def _gammas(self, d: int) -> tuple[float, ...]:
-        """γ of each of d coordinates, where they have their own."""
+        """Return γ for each of d coordinates, if each has its own."""
         given = self.gamma if isinstance(self.gamma, tuple) else ()
         if len(given) != d:
             raise ValueError(
@@ -159,23 +159,23 @@ class _StationaryTask:
 
     @abstractmethod
     def profile(self) -> Profile:
-        """f; its factor is a²/γ."""
+        """Return f; its factor is a²/γ."""
 
     @abstractmethod
     def _derivative(self, v: Array, order: int) -> Array:
-        """The derivative of f of the given order at v."""
+        """Return the derivative of f of the given order at v."""
 
 
 def _rows(theta: Array) -> Array:
-    """Tasks (p,) as a matrix (p, 1); tasks (p, d) as they are."""
+    """Return tasks (p,) as a matrix (p, 1), and tasks (p, d) unchanged."""
     theta = namespace(theta).asarray(theta)
     return theta[:, None] if theta.ndim == 1 else theta
 
 
 def _gamma_of_each(nodes: Array) -> tuple[float, ...]:
-    """γ/s² for each coordinate, with s its standard deviation and γ the rule for coordinates in units of theirs.
+    """Return γ/s² for each coordinate, with s its standard deviation and γ the rule for standardised coordinates.
 
-    A level in [0, 1] and a cost in [20, 1000] count the same: by distances alone the first would not be seen.
+    A level in [0, 1] and a cost in [20, 1000] then have equal weight; without scaling the level would have none.
     """
     rows = to_host(nodes).astype(float)
     spread = rows.std(axis=0)
@@ -185,12 +185,12 @@ def _gamma_of_each(nodes: Array) -> tuple[float, ...]:
 
 
 class Gaussian(_StationaryTask, TaskKernel):
-    """Smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²), or exp(−Σ_k γ_k (s_k − t_k)²).
+    """The Gaussian task kernel, for smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²), or exp(−Σ_k γ_k (s_k − t_k)²).
 
     Parameters
     ----------
     gamma : float, tuple of float, "median" or None, default="median"
-        γ = 1/(2σ²) for a length scale σ; a tuple has one for each coordinate of θ; the rule is that of
+        γ = 1/(2σ²) for a length scale σ; a tuple has one for each coordinate of θ; "median" is the rule of
         :class:`TaskKernel`.
 
     Examples
@@ -211,11 +211,11 @@ class Gaussian(_StationaryTask, TaskKernel):
         self.gamma = gamma
 
     def profile(self) -> Profile:
-        """exp(−u) with u = γ‖s − t‖²."""
+        """Return exp(−u) with u = γ‖s − t‖²."""
         return Profile("squared", self.gamma, series=(1.0,))
 
     def slope_error(self, step: float) -> float:
-        """See :meth:`TaskKernel.slope_error`: ∂₁³∂₂³k(θ, θ) = 120 γ³."""
+        """See :meth:`TaskKernel.slope_error`; here ∂₁³∂₂³k(θ, θ) = 120 γ³."""
         return step**2 / 8.0 * math.sqrt(120.0 * self._gamma**3)
 
     def _derivative(self, v: Array, order: int) -> Array:
@@ -226,14 +226,14 @@ class Gaussian(_StationaryTask, TaskKernel):
 class MaternTask(_StationaryTask, TaskKernel):
     """Functions of θ with one or two derivatives: k(s, t) = Matérn_ν(‖s − t‖/ℓ) with ℓ = (2γ)^(−1/2).
 
-    With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` means the
-    same length scale as in :class:`Gaussian`.
+    With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` implies the
+    same length scale as for :class:`Gaussian`.
 
     Parameters
     ----------
     nu : {1.5, 2.5}, default=1.5
     gamma : float, tuple of float, "median" or None, default="median"
-        A tuple has one for each coordinate of θ; the rule is that of :class:`TaskKernel`.
+        A tuple has one for each coordinate of θ; "median" is the rule of :class:`TaskKernel`.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class MaternTask(_StationaryTask, TaskKernel):
         self.gamma = gamma
 
     def profile(self) -> Profile:
-        """A polynomial of v times exp(−v)."""
+        """Return a polynomial of v times exp(−v)."""
         if self.nu not in (1.5, 2.5):
             raise ValueError(
                 f"MaternTask was given nu={self.nu!r}; it must be 1.5 or 2.5. For rougher functions of θ use "
@@ -259,9 +259,9 @@ class MaternTask(_StationaryTask, TaskKernel):
         return Profile("squared", self.gamma, 4.0 * float(self.nu), root=True, series=series)
 
     def slope_error(self, step: float) -> float:
-        """See :meth:`TaskKernel.slope_error`; known for ν = 5/2 only.
+        """See :meth:`TaskKernel.slope_error`; a bound is known for ν = 5/2 only.
 
-        There ∂₁²∂₂²k = a⁴ g(r) with g(r) = (1 − 5r/3 + r²/3)exp(−r) ≥ 1 − 8r/3, r = a|s − t| and a² = 10γ.
+        In this case ∂₁²∂₂²k = a⁴ g(r) with g(r) = (1 − 5r/3 + r²/3)exp(−r) ≥ 1 − 8r/3, r = a|s − t| and a² = 10γ.
         """
         if self.nu != 2.5:
             return math.inf
@@ -301,7 +301,7 @@ class PolynomialTask(TaskKernel):
         self.coef0 = coef0
 
     def profile(self) -> Profile:
-        """u^degree with u = sᵀt + c."""
+        """Return u^degree with u = sᵀt + c."""
         degree, coef0 = polynomial_parameters("PolynomialTask", self.degree, self.coef0)
         return Profile("product", offset=coef0, power=degree)
 
@@ -314,7 +314,7 @@ class PolynomialTask(TaskKernel):
         slope = degree * base ** (degree - 1)
         if sum(orders) == 1:
             return slope * (T.T if orders == (1, 0) else S)
-        # A straight line has no second term, and 0 · base^(−1) would be a NaN at base = 0.
+        # For degree 1 the second term is zero, but 0 · base^(−1) is NaN at base = 0.
         return slope if degree == 1 else slope + degree * (degree - 1) * inner * base ** (degree - 2)
 
 
@@ -332,7 +332,7 @@ class ConstantTask(TaskKernel):
     names: ClassVar[Names] = {"constant": {}}
 
     def profile(self) -> Profile:
-        """u^0."""
+        """Return u^0."""
         return Profile("product", power=0)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
@@ -345,7 +345,7 @@ class PiecewiseLinear(TaskKernel):
     Parameters
     ----------
     offset : float, default=1.0
-        The c of the formula. The functions of θ are 0 at −c, which must lie left of Θ.
+        The c of the formula. The functions of θ are 0 at −c, which must be to the left of Θ.
 
     Examples
     --------
@@ -362,7 +362,7 @@ class PiecewiseLinear(TaskKernel):
         self.offset = offset
 
     def profile(self) -> Profile:
-        """min(s, t) + c."""
+        """Return min(s, t) + c."""
         return Profile("minimum", offset=number("PiecewiseLinear: offset", self.offset))
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
@@ -383,17 +383,17 @@ class PiecewiseLinear(TaskKernel):
 
 
 def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "task_kernel") -> TaskKernel:
-    """The task kernel that a name or a kernel object stands for.
+    """Return the task kernel for a name or a kernel object.
 
     Parameters
     ----------
     spec : str or TaskKernel
         "rbf" (or "gaussian"), "matern32", "matern52", "polynomial" (or "poly"), "constant", "piecewise-linear",
-        "diagonal"; or a kernel object, returned as it is.
+        "diagonal"; or a kernel object, returned unchanged.
     gamma : float, "median" or None, default=None
-        For names of kernels that have one, where None means "median"; an object has its own.
+        The ``gamma`` for names of kernels that have one; None means "median". An object has its own.
     name : str, default="task_kernel"
-        What the caller calls it, for the sentence of an error.
+        The name of the parameter in error messages.
 
     Returns
     -------

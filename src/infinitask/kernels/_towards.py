@@ -1,12 +1,12 @@
-"""k(x, Z) for rows Z that stay, such as the landmarks of a fitted model, and x ↦ k(x, Z) A for less work.
+"""Fast k(x, Z) for fixed rows Z, such as the landmarks of a fitted model, and fast x ↦ k(x, Z) A.
 
-What depends on Z alone is computed once, and so is what the parts of a sum share: the features that
-:class:`~infinitask.kernels.Scaled` and others change, and the distances of kernels of the same features. Everything is
-read from the description of the kernel. For a single row the calls of Python cost more than the arithmetic, so there
-are few of them.
+Quantities that depend on Z alone are computed once. Quantities that the parts of a sum share are computed once too: the
+features that :class:`~infinitask.kernels.Scaled` and others transform, and the distances of kernels of the same
+features. Everything is derived from the description of the kernel. For a single row Python calls take longer than the
+arithmetic, so there are few of them.
 
-A function in the space of a linear kernel has d coefficients, and one of a sum over features is a sum of functions of
-one feature each, which are known everywhere from their values at a few points. Neither needs the landmarks.
+A function in the space of a linear kernel has d coefficients. A function of a sum over features is a sum of functions
+of one feature each, which are determined by their values at a few points. Neither needs the landmarks.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ._base import Description, InputKernel, Profile
 from ._distances import FEW_ROWS, l1_distances, magnitude, squared_distances
 
 ORDINARY = 1e30
-"""Features and bandwidths beyond this size are left to the kernels themselves, where nothing overflows."""
+"""Features and bandwidths beyond this size are handled by the kernels themselves, which do not overflow."""
 
 NODES = {16: 0.7, 24: 2.0, 32: 2.8, 48: 5.6, 64: 8.0, 96: 11.3, 128: 16.0, 192: 32.0}
-"""How many points an interpolation may have, and the widest interval on which exp(−t²) then is exact to 3e-15; rounding
-alone makes 1e-15 to 2e-15 of it. Functions that vary more are not interpolated."""
+"""The numbers of points of an interpolation, and the widest interval on which exp(−t²) is then exact to 3e-15; rounding
+alone contributes 1e-15 to 2e-15. Functions that vary more are not interpolated."""
 
 
 @final
 class Towards:
-    """x ↦ k(x, Z), for NumPy arrays in double precision.
+    """The function x ↦ k(x, Z), for NumPy arrays in double precision.
 
     Parameters
     ----------
     kernel : InputKernel
-        Resolved: its bandwidths are numbers.
+        A resolved kernel: its bandwidths are numbers.
     Z : ndarray (p, d)
 
     Examples
@@ -57,16 +57,16 @@ class Towards:
 
     def __init__(self, kernel: InputKernel, Z: HostArray) -> None:
         self._views = [np.ascontiguousarray(Z)]
-        """Z as kernels inside of others see it: as it is, and after each of the changes."""
+        """Z as the inner kernels receive it: unchanged, and after each transformation."""
         self._changes: list[tuple[int, Callable[[HostArray], HostArray]]] = []
-        """The view that is changed, and how."""
+        """The view that is transformed, and the transformation."""
         self._known: dict[Hashable, int] = {}
         self.parts = self._parts(self._terms(kernel.describe(), 0))
-        """What k(x, Z) is the sum of."""
+        """The summands of k(x, Z)."""
         self._ordinary = 0 not in Z.shape and all(magnitude(view) == 1.0 for view in self._views)
 
     def takes(self, X: Any) -> bool:
-        """Whether these rows may be given; with others, the kernel itself is to be called."""
+        """Whether these rows are supported; for others, call the kernel itself."""
         return (
             self._ordinary
             and type(X) is np.ndarray
@@ -74,15 +74,15 @@ class Towards:
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == self._views[0].shape[1]
-            and bool(X.max() <= ORDINARY and X.min() >= -ORDINARY)  # not so for a NaN
+            and bool(X.max() <= ORDINARY and X.min() >= -ORDINARY)  # False for a NaN
         )
 
     def __call__(self, X: HostArray) -> HostArray:
-        """k(x, z) for the rows of X, (n, p); a fresh array."""
+        """Return k(x, z) for the rows of X, (n, p), as a new array."""
         return _joined(np.add, self.parts, self.inputs(X))
 
     def inputs(self, X: HostArray) -> list[HostArray]:
-        """What the kernels inside of others see of the rows of X."""
+        """Return the rows of X as the inner kernels receive them."""
         inputs = [X]
         for view, change in self._changes:
             inputs.append(change(inputs[view]))
@@ -90,7 +90,7 @@ class Towards:
 
     # ----------------------------------------------------------------------------------------- taking a kernel apart
     def _terms(self, node: Description, view: int) -> list[tuple[Description, int]]:
-        """Kernels whose sum this one is, none of them around another of changed features; and their views."""
+        """Return the kernels whose sum this one is, without transformations around them, and their views."""
         if node.kind == "sum":
             return [term for part in node.parts for term in self._terms(part, view)]
         Z = self._views[view]
@@ -105,7 +105,7 @@ class Towards:
         return self._terms(node.parts[0], self._known[place])
 
     def _parts(self, terms: list[tuple[Description, int]]) -> list[Part]:
-        """Parts whose sum is that of the terms; terms that look at the same distances are one part."""
+        """Return parts with the same sum as the terms; terms of the same distances are merged into one part."""
         radial: dict[tuple[int, str], list[Profile]] = {}
         each: dict[int, list[Profile]] = {}
         parts: list[Part] = []
@@ -128,19 +128,19 @@ class Towards:
 
 
 def _change(node: Description, d: int) -> tuple[Callable[[HostArray], HostArray] | None, Hashable]:
-    """g of a kernel k₀(g(x), g(z)) of d features and what tells it from others; None for other kernels."""
+    """Return g of a kernel k₀(g(x), g(z)) of d features, and a key that identifies g; None for other kernels."""
     if node.kind == "ranks" and node.values["ranks"] is not None:
         ranks = node.values["ranks"]
         return (ranks if len(ranks.columns) == d else None), id(ranks)
     numbers = node.values.get({"scaled": "scales", "metric": "root"}.get(node.kind, ""))
-    if numbers is None or numbers.shape[0] != d:  # the kernel itself says what is wrong
+    if numbers is None or numbers.shape[0] != d:  # the kernel itself raises the error
         return None, None
     key = numbers.shape, numbers.tobytes()
     return (lambda X: X * numbers) if node.kind == "scaled" else (lambda X: X @ numbers), key
 
 
 def _is_known(profile: Profile | None) -> TypeGuard[Profile]:
-    """Whether it is a function of a distance that decays, at an ordinary rate."""
+    """Whether it is a decaying function of a distance with a rate of moderate size."""
     return (
         profile is not None
         and profile.of in _DISTANCES
@@ -151,7 +151,7 @@ def _is_known(profile: Profile | None) -> TypeGuard[Profile]:
 
 
 def _per_feature(node: Description, d: int) -> Profile | None:
-    """The profile of a mean of functions of one feature each that differ in γ only, with a column of γ; else None."""
+    """Return the profile of a mean of one-feature functions that differ in γ only, with a column of γ; else None."""
     if node.kind != "each" or len(node.parts) not in (1, d):
         return None
     found = [part.profile for part in node.parts]
@@ -164,12 +164,12 @@ def _per_feature(node: Description, d: int) -> Profile | None:
         return replace(profiles[0], gamma=gamma)
     if not profiles[0].is_exponential:
         return None
-    # of one feature, exp(−γ|x − z|) is a Matérn kernel
+    # exp(−γ|x − z|) of one feature is a Matérn kernel
     return Profile("squared", 0.5 * gamma**2, 2.0, root=True, series=(1.0,))
 
 
 def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostArray | None:
-    """The Gram matrix (n, p) of a mean of functions of one feature each; None where the kernel is to compute it itself.
+    """Return the Gram matrix (n, p) of a mean of one-feature functions; None if the kernel must compute it itself.
 
     Parameters
     ----------
@@ -184,11 +184,11 @@ def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostA
 
 # -------------------------------------------------------------------------------------------------------- the parts
 Part: TypeAlias = Callable[[list[HostArray]], HostArray]
-"""A part of k(x, Z), or features of which a part of k(x, Z) A is made: from the rows in all views, a fresh array."""
+"""Maps the rows in all views to a part of k(x, Z), or to features for a part of k(x, Z) A, as a new array."""
 
 
 def _joined(join: np.ufunc, parts: list[Part], inputs: list[HostArray]) -> HostArray:
-    """The sum or the product of some parts, by a function of NumPy."""
+    """Return the sum or the product of some parts, by a NumPy ufunc."""
     first, *others = parts
     total = first(inputs)
     for part in others:
@@ -197,13 +197,13 @@ def _joined(join: np.ufunc, parts: list[Part], inputs: list[HostArray]) -> HostA
 
 
 def _plain(view: int, Z: HostArray, kernel: Any, inputs: list[HostArray]) -> HostArray:
-    """A kernel that nothing more is known of."""
-    return np.array(kernel(inputs[view], Z))  # a copy: a function may keep what it returns
+    """Evaluate a kernel of unknown structure."""
+    return np.array(kernel(inputs[view], Z))  # a copy: the function may keep a reference
 
 
 @final
 class _Linear:
-    """xᵀz."""
+    """The linear kernel xᵀz."""
 
     def __init__(self, view: int, Z: HostArray) -> None:
         self.view, self.columns = view, Z.T
@@ -229,7 +229,7 @@ class _Radial:
         X = inputs[self.view]
         if X.shape[0] < FEW_ROWS:
             return _summed(cdist(X, self.Z, self.metric), self.profiles)
-        # with the largest rate: how exact a product of matrices has to be depends on it
+        # with the largest rate, which determines the accuracy that the matrix product needs
         return _summed(self.distances(X, self.Z, self.rate), self.relative)
 
 
@@ -273,12 +273,12 @@ class _PerFeature:
 
 
 def _same(gamma: HostArray) -> Any:
-    """A number, where all entries are the same: multiplying by it takes a third of the time."""
+    """Return a scalar if all entries are equal: multiplying by it takes a third of the time."""
     return float(gamma.flat[0]) if gamma.size and np.all(gamma == gamma.flat[0]) else gamma
 
 
 def _summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
-    """The sum of all profiles at these distances, which are overwritten."""
+    """Return the sum of all profiles at these distances, which are overwritten."""
     *others, last = profiles
     found = [profile(profile.gamma * squares) for profile in others]
     squares *= last.gamma
@@ -291,7 +291,7 @@ def _summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
 # ------------------------------------------------------------------------------------------------ without landmarks
 @final
 class Folded:
-    """x ↦ k(x, Z) A, for NumPy arrays in double precision.
+    """The function x ↦ k(x, Z) A, for NumPy arrays in double precision.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class Folded:
     def __init__(self, towards: Towards, A: HostArray) -> None:
         self.towards, self.A = towards, A
         self.parts: list[tuple[Part, HostArray]] = []
-        """Features, and the numbers that they are multiplied by."""
+        """Features, and their coefficients."""
         self.interpolated: list[_Interpolated] = []
         rest: list[Part] = []
         for part in towards.parts:
@@ -323,22 +323,22 @@ class Folded:
                 self.interpolated.append(fewer)
             else:
                 rest.append(part)
-        if rest:  # what looks at landmarks, added up
+        if rest:  # the sum of the parts that use landmarks
             self.parts.insert(0, (partial(_joined, np.add, rest), A))
 
     @property
     def width(self) -> int:
-        """How many numbers a row takes on the way."""
+        """The number of intermediate values for a row."""
         return sum(len(weights) for _, weights in self.parts)
 
     def times(self, R: HostArray) -> Folded:
-        """x ↦ k(x, Z) A R."""
+        """Return x ↦ k(x, Z) A R."""
         other = copy(self)
         other.A, other.parts = self.A @ R, [(part, weights @ R) for part, weights in self.parts]
         return other
 
     def __call__(self, X: HostArray) -> HostArray:
-        """(n, q), for rows that ``towards`` takes."""
+        """Return values (n, q) for rows that ``towards`` supports."""
         inputs = self.towards.inputs(X)
         inside = np.ones(X.shape[0], dtype=bool)
         for part in self.interpolated:
@@ -363,8 +363,8 @@ class Folded:
 class _Interpolated:
     """A sum over features of Gaussian kernels, interpolated between Chebyshev points over the range of each feature.
 
-    The interpolation has a relative error of a rounding or two; rows with a feature beyond the range of the landmarks
-    are not inside.
+    The interpolation has a relative error of one or two roundings. Rows with a feature beyond the range of the
+    landmarks are not inside.
     """
 
     def __init__(self, part: _PerFeature, count: int) -> None:
@@ -375,7 +375,7 @@ class _Interpolated:
 
     @classmethod
     def of(cls, part: _PerFeature) -> Self | None:
-        """None where the functions have kinks, or vary too much over the range of a feature."""
+        """Return None if the functions have kinks, or vary too much over the range of a feature."""
         if not all(p.is_exponential for p in part.profiles):
             return None
         widest = 0.0
@@ -386,7 +386,7 @@ class _Interpolated:
         return None if count is None or count * 2 > part.at_high.shape[1] else cls(part, count)
 
     def inside(self, inputs: list[HostArray]) -> HostArray:
-        """Which rows it is made for, (n,)."""
+        """Return a mask (n,) of the rows within the range of the landmarks."""
         x = inputs[self.part.view][:, self.part.others, None]
         return np.asarray(np.all((x >= self.low) & (x <= self.high), axis=(1, 2)))
 
@@ -397,7 +397,7 @@ class _Interpolated:
         return np.concatenate([features, *self.part.of_two_values(X)], axis=1) if self.part.two.size else features
 
     def weights(self, A: HostArray) -> HostArray:
-        """What the features are multiplied by, (m, q)."""
+        """Return the coefficients of the features, (m, q)."""
         part = self.part
         at_points = [_summed((x[:, None] - part.columns) ** 2, part.profiles) @ A for x in self.points.T]
         high = part.at_high @ A
@@ -406,14 +406,14 @@ class _Interpolated:
 
 
 def _chebyshev(count: int) -> tuple[HostArray, HostArray]:
-    """Chebyshev points of the second kind on [−1, 1], and their barycentric weights."""
+    """Return Chebyshev points of the second kind on [−1, 1], and their barycentric weights."""
     signs = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
     signs[[0, -1]] *= 0.5
     return np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, count)), signs
 
 
 def _weights(away: HostArray, signs: HostArray) -> HostArray:
-    """Barycentric weights of the points at these distances, which are overwritten; at a point, its weight is 1."""
+    """Return barycentric weights for these distances, which are overwritten; at a point its weight is 1."""
     away[away == 0.0] = sys.float_info.min
     weights = signs / away
     weights /= weights.sum(axis=-1, keepdims=True)
