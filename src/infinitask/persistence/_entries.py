@@ -1,6 +1,6 @@
-"""A model as a table of entries and its arrays, and back in one pass, with nothing taken on trust.
+"""Convert a model into a table of entries and its arrays, and back in one pass, without trusting the file.
 
-Some entries make values that are larger than what the file says of them; an :class:`Allowance` says how many.
+Some entries create values that are larger than their text in the file; an :class:`Allowance` limits their number.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ MOST_ENTRIES: Mapping[str, int] = {
     "sparse": 2**14,
     "spline": 2**14,
 }
-"""The most entries of a kind, where each makes kilobytes of a few bytes in the file or takes long to make."""
+"""The maximum number of entries of a kind that makes kilobytes from a few bytes of the file or is slow to make."""
 
 MAX_REPEATED_BYTES = 2**26
-"""The most bytes of arrays that are given to more than one entry which may copy them, 64 MiB."""
+"""The maximum number of bytes of arrays that are passed to several entries which may copy them, 64 MiB."""
 
 MAX_UNFOLDED = 2**26
-"""The most values of an entry where each is counted as often as it is met, as by one who prints it; for
-a step of skrub that is five times the values of its table, since several of its attributes hold the same."""
+"""The maximum number of values in an entry, where shared values count each time they occur, as if it were printed; in
+a step of skrub this is five times the values of its table, since several of its attributes hold the same."""
 
 
 class Allowance:
-    """What the entries of a file have used up."""
+    """Counts what the entries of a file use up."""
 
     def __init__(self) -> None:
         self._kinds: Counter[str] = Counter()
         self._sizes: list[int] = []
-        self._seen: dict[int, Any] = {}  # arrays by their address, and with them, so that no other gets it
+        self._seen: dict[int, Any] = {}  # arrays by address; they are kept, so that no other object gets that address
         self._bytes = 0
 
     def count(self, entry: Any) -> None:
-        """A ValueError where there are too many entries of a kind, or an entry has far more values than the file.
+        """Raise a ValueError if a kind has too many entries, or an entry has far more values than the file.
 
-        Each entry may hold the one before it twice, so a kilobyte can say 2^33 values, for years of printing.
+        Each entry may hold the previous one twice, so a kilobyte can describe 2^33 values, which print for years.
         """
         if type(entry) is not list or not entry or type(entry[0]) is not str:
             raise ValueError("an entry does not say what it is")
@@ -72,14 +72,14 @@ class Allowance:
         self._sizes.append(size)
 
     def _size(self, value: Any) -> int:
-        """How many values a part of an entry is; a long text counts as several."""
+        """The number of values in a part of an entry; a long text counts as several."""
         if type(value) is str:
             return 1 + len(value) // 8
         refers = type(value) is list and len(value) == 1 and type(value[0]) is int and 0 <= value[0] < len(self._sizes)
         return self._sizes[value[0]] if refers else 1
 
     def count_copies(self, parts: Iterable[Any]) -> None:
-        """A ValueError where the arrays among the parts were copied too often; a reference to one costs nothing."""
+        """Raise a ValueError if arrays among the parts were copied too often; a reference to an array is free."""
         for part in parts:
             if isinstance(part, np.ndarray):
                 self._bytes += part.nbytes if id(part) in self._seen else 0
@@ -89,31 +89,31 @@ class Allowance:
 
 
 NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
-"""Numbers that safetensors knows; arrays of others are written as bytes, with the name of their type."""
+"""Number types that safetensors supports; arrays of other types are written as bytes, with the name of their type."""
 
 
 class Writer:
-    """Turns a model into entries: lists ``[kind, ...]`` that refer to entries before them as ``[number]``.
+    """Convert a model into entries: lists ``[kind, ...]`` that refer to earlier entries as ``[number]``.
 
-    An object that appears twice is written once.
+    An object that occurs twice is written once.
 
     Attributes
     ----------
     entries : list
     arrays : dict
-        Arrays by their names.
+        The arrays by name.
     """
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
         self.arrays: dict[str, HostArray] = {}
-        # entries by the address of what they stand for, None while it is written; with the object, so that no other
-        # gets its address
+        # entries by the address of the object, None while it is being written; the object is kept, so that no other
+        # object gets its address
         self._known: dict[int, tuple[int | None, Any]] = {}
         self._allowance = Allowance()
 
     def value(self, value: Any, path: str) -> Any:
-        """What stands for a value inside an entry: itself, or ``[number]``; ``path`` is where it was found."""
+        """The encoding of a value inside an entry: itself, or ``[number]``; ``path`` is the place of the value."""
         if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
             return value
         if id(value) not in self._known:
@@ -134,7 +134,7 @@ class Writer:
         for name, kind in KINDS.items():
             if kind.fits(value):
                 parts = _checked(kind.parts, path, value)
-                _checked(kind.make, path, *parts)  # what a load would refuse is not saved
+                _checked(kind.make, path, *parts)  # do not save what a load would refuse
                 if kind.copies:
                     _checked(self._allowance.count_copies, path, parts[-1])
                 if kind.has_values:
@@ -150,13 +150,13 @@ class Writer:
         return ["object", name, values]
 
     def _values(self, values: Any, path: str, pairs: bool) -> list[Any]:
-        """What stands for values; one that a key leads to is found by its key."""
+        """The encodings of several values; the path of a dict's value contains its key."""
         names = [values[k - 1] if pairs and k % 2 else k for k in range(len(values))]
         return [self.value(one, f"{path}[{name!r}]") for name, one in zip(names, values, strict=True)]
 
     def _array(self, value: HostArray, path: str) -> list[Any]:
         dtype = _checked(dtype_name, path, value.dtype)
-        # products of matrices round by the order of their numbers
+        # matrix products round according to the memory order
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         plain = np.asarray(value.T if order == "F" else value, order="C")
         name = self._named(path)
@@ -167,14 +167,14 @@ class Writer:
         return ["raw", name, order, dtype, list(plain.shape)]
 
     def _named(self, path: str) -> str:
-        """A name for an array: where it was found, as far as that is short and new."""
+        """A unique name for an array: its path, shortened if necessary."""
         short = path if len(path) <= 120 else f"{path[:60]}…{path[-60:]}"
         names = itertools.chain([short], (f"{short} ({k})" for k in itertools.count(2)))
         return next(name for name in names if name not in self.arrays)
 
 
 def _checked(look: Callable[..., Any], path: str, *what: Any) -> Any:
-    """``look(*what)``, whose errors say where; those of types begin after the place."""
+    """Return ``look(*what)`` and prefix its errors with the path."""
     try:
         return look(*what)
     except ValueError as error:
@@ -184,13 +184,13 @@ def _checked(look: Callable[..., Any], path: str, *what: Any) -> Any:
 
 
 def _state(value: Any, path: str) -> dict[str, Any]:
-    """The attributes of an object, as it gives them for copies."""
+    """The attributes of an object, as its own copying protocol returns them."""
     cls = type(value)
     plain = all(getattr(cls, name) is getattr(object, name) for name in ("__reduce__", "__reduce_ex__"))
     if not plain or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
         raise TypeError(f"{path} is a {qualified(cls)}, whose objects are not made of attributes and cannot be saved.")
     if is_dataclass(cls) and cls.__getstate__ is object.__getstate__:
-        state = {field.name: getattr(value, field.name) for field in fields(cls)}  # without what is computed and kept
+        state = {field.name: getattr(value, field.name) for field in fields(cls)}  # without cached properties
     else:
         state = value.__getstate__()
     if isinstance(state, tuple) and len(state) == 2:  # attributes, and those in slots
@@ -204,12 +204,12 @@ def _state(value: Any, path: str) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------------------------ reading
 class Reader:
-    """Turns entries into values, one after the other; an entry may refer to those before it only.
+    """Convert entries into values in order; an entry may refer to earlier entries only.
 
     Parameters
     ----------
     arrays : mapping
-        The arrays of the file by their names.
+        The arrays of the file by name.
     """
 
     def __init__(self, arrays: Mapping[str, HostArray]) -> None:
@@ -219,7 +219,7 @@ class Reader:
         self._allowance = Allowance()
 
     def read(self, entries: Any, last: Any) -> Any:
-        """The value that ``last`` stands for, after all entries are made."""
+        """The value that ``last`` refers to, after all entries are made."""
         if type(entries) is not list:
             raise ValueError("its table is no list")
         for entry in entries:  # before any of them is made
@@ -264,7 +264,7 @@ class Reader:
         check_word(order, ("C", "F"), "an array has no order")
         self.unread.discard(name)
         values = unpacked(f"the array {shown(name)}", self.arrays[name], *raw) if raw else self.arrays[name]
-        copied = np.array(values, order="C")  # products of matrices round by the order of their numbers
+        copied = np.array(values, order="C")  # matrix products round according to the memory order
         return copied.T if order == "F" else copied
 
     def _make_object(self, name: str, attributes: Any) -> Any:

@@ -1,6 +1,6 @@
-"""A file with a model: safetensors, whose header holds the table of the model, a version and a checksum.
+"""Read and write the file of a model: safetensors with the model's table, a version and a checksum in the header.
 
-Files of older formats are read in steps, each of which leads from one version of the format to the next.
+Files of older formats are upgraded in steps, each from one version of the format to the next.
 """
 
 from __future__ import annotations
@@ -26,53 +26,52 @@ from infinitask.persistence._names import LONGEST, shown
 from infinitask.persistence._rules import SCALARS
 
 FORMAT = "infinitask model"
-"""What the header of every file of this library calls itself."""
+"""The format name in the header of every file of this library."""
 
 FORMAT_VERSION = 1
-"""The version of the format that is written; older ones are read as well.
+"""The version of the format that is written; older versions can be read as well.
 
-A format changes where a class is renamed, or where its fields change their meaning; new fields with a default need no
-new format. To make version v + 1: write a function that turns the table of a model as version v has it into that of
-version v + 1, put it into :data:`UPGRADES` under v, raise this number, and keep files of the new version with
-``tools/saved_models.py``. Steps see files from strangers: they change words, and make nothing."""
+The version changes if a class is renamed or the meaning of its fields changes; new fields with a default need no new
+version. To make version v + 1: write a function that converts the table of a model from version v to version v + 1,
+add it to :data:`UPGRADES` under v, raise this number, and keep files of the new version with
+``tools/saved_models.py``. Upgrades see untrusted files: they replace words, and create no objects."""
 
 UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, HostArray]], dict[str, Any]]] = {}
-"""Under v: the step from version v to v + 1, a function of the table, ``{"entries": [...], "model": ...}`` as it is in
-a file, and of the arrays by their names, which it changes in their place. A file takes all steps from its own version
-on."""
+"""Under v: the upgrade from version v to v + 1, a function of the table, ``{"entries": [...], "model": ...}`` as in the
+file, and of the arrays by name; it changes both in place. A file passes all upgrades from its own version on."""
 
 MAX_HEADER_BYTES = 2**25
-"""The longest header that is looked at, 32 MiB."""
+"""The maximum length of a header that is read, 32 MiB."""
 
 MAX_VALUES = 2**21
-"""The most values in the table, counted by commas and brackets before it is read: each takes about 70 bytes."""
+"""The maximum number of values in the table, counted by commas and brackets before parsing; about 70 bytes each."""
 
 MAX_ARRAYS = 2**17
-"""The most arrays of a file."""
+"""The maximum number of arrays in a file."""
 
 
 class _NewerFormatError(ValueError):
-    """A file of a version that is not known yet."""
+    """The format version of the file is newer than this library knows."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model into a file that can be loaded without running code from it.
+    """Save a model to a file that can be loaded without running code from it.
 
-    The file is written beside its place and then moved there: it is there as a whole or not at all.
+    The file is written under a temporary name and then moved, so it is never incomplete.
 
     Parameters
     ----------
     model : object
         An estimator of this library, fitted or not, or a pipeline, a search or a column transformer of scikit-learn
-        that holds one; see the page on saving for what is known beside these. Tensors on a device are written as arrays
-        of the host, and such a model predicts with NumPy after it was loaded.
+        that holds one; the page on saving lists other supported classes. Tensors on a device are saved as arrays
+        of the host, and the loaded model predicts with NumPy.
     path : str or path
-        Where to; a file that is there is replaced. ``model.safetensors`` is a good name.
+        Where to save; an existing file is replaced. ``model.safetensors`` is a good name.
 
     See Also
     --------
-    load : makes the model again.
-    infinitask.persistence.register : for classes of your own.
+    load : Restore the model.
+    infinitask.persistence.register : Support your own classes.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside the given one to write to, which takes its place when all went well: nothing is half written."""
+    """A temporary file beside the given one, which replaces it after success, so no file is half written."""
     place = path.resolve()  # a link stays a link
     beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     try:
@@ -137,10 +136,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Make a model again from a file that :func:`save` has written.
+    """Load a model from a file written by :func:`save`.
 
-    Nothing in the file is run. Objects are made of known classes only, see :func:`infinitask.persistence.register`, and
-    get attributes, never methods. Sizes are checked before memory is taken.
+    No code in the file is run. Only objects of known classes are created, see :func:`infinitask.persistence.register`;
+    they get attributes, never methods. Sizes are checked before memory is allocated.
 
     Parameters
     ----------
@@ -149,12 +148,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : object
-        As it was saved. Its predictions are equal bit by bit, on the same machine with the same libraries.
+        The saved model. Its predictions are identical bit for bit, on the same machine with the same libraries.
 
     Raises
     ------
     ValueError
-        Where the file is damaged, was not written by :func:`save`, names what it may not, or is of a newer format.
+        If the file is damaged, was not written by :func:`save`, names something forbidden, or has a newer format.
     """
     _safetensors("safetensors")
     place = _path(path, "load(path)")
@@ -173,7 +172,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of an error, cut; the type alone where its arguments would have to be written out."""
+    """The first line of an error, truncated; only its type if its arguments would have to be converted to text."""
     if isinstance(error, KeyError):
         return f"{shown(error.args[0]) if error.args else 'something'} is missing"
     plain = all(isinstance(part, (str, bytes, int, float, type(None))) for part in error.args)
@@ -184,7 +183,7 @@ def _reason(error: BaseException) -> str:
 
 
 def checksum(table: str, arrays: dict[str, HostArray]) -> str:
-    """SHA-256 of all that a file says: it finds damage, not malice."""
+    """SHA-256 of the whole content of a file: it detects damage, not malice."""
     found = hashlib.sha256(table.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -209,7 +208,7 @@ def _read(place: Path) -> Any:
         table = header.get("table", "")
         if _count(table) > MAX_VALUES:
             raise ValueError(f"its table has {_count(table)} values, and at most {MAX_VALUES} are read")
-        # safetensors has compared all sizes with that of the file
+        # safetensors has checked all sizes against that of the file
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
     if checksum(table, arrays) != header.get("checksum"):
         raise ValueError("its checksum is wrong, so some of its bytes have changed")
@@ -225,9 +224,9 @@ def _read(place: Path) -> Any:
 
 
 def _check_header(place: Path) -> None:
-    """An error where the header is longer than the file or than any header, before anything parses it.
+    """Raise an error if the header is longer than the file or the limit, before anything parses it.
 
-    A file of safetensors begins with the length of its header in eight bytes.
+    A safetensors file begins with the length of its header in eight bytes.
     """
     with place.open("rb") as file:
         start, first = file.read(8), file.read(1)
@@ -241,7 +240,7 @@ def _check_header(place: Path) -> None:
 
 
 def _count(table: str) -> int:
-    """At least as many as the values in a text of JSON."""
+    """An upper bound on the number of values in a JSON text."""
     return 1 + sum(map(table.count, ",[{:"))
 
 
@@ -250,7 +249,7 @@ def _refused(name: str) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """The libraries that a model was made with, for those who read the file."""
+    """The versions of the libraries that the model was made with, as information for readers of the file."""
     from infinitask import __version__
 
     return {
@@ -269,7 +268,7 @@ def _path(path: Any, call: str) -> Path:
 
 
 def place_for(path: Any, call: str) -> Path:
-    """Where a call writes; an error where there is no folder for it, before anything is computed."""
+    """The path that a call writes to; raise an error before any computation if its folder does not exist."""
     place = _path(path, call).resolve()
     if not place.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")

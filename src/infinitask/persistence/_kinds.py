@@ -1,4 +1,4 @@
-"""Numbers, types, functions and containers: each kind of entry has a way into a file, and beside it the way back."""
+"""Numbers, types, functions and containers: each kind of entry has a conversion to the file and one back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from infinitask.persistence._names import (
 from infinitask.persistence._rules import checked_keys, plain_key
 
 DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
-"""The names of types of NumPy that a file may have; longer numbers differ between machines."""
+"""The names of NumPy types that a file may have; longer numbers differ between machines."""
 
 FUNCTION_TYPES = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
 
@@ -37,22 +37,22 @@ FUNCTION_TYPES = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
 class Kind(NamedTuple):
     """A kind of entry: ``parts`` takes a value apart, ``make`` checks the parts and joins them.
 
-    An entry is ``[kind, *words]`` or ``[kind, *words, [values]]``. Words are written as they are in JSON, and values by
-    entries of their own.
+    An entry is ``[kind, *words]`` or ``[kind, *words, [values]]``. Words are written directly as JSON; each value has
+    an entry of its own.
 
     Parameters
     ----------
     fits : function
         Whether a value is of this kind.
     parts : function
-        The words, and then the list of values if the kind has some.
+        Returns the words, and then the list of values if the kind has some.
     make : function
-        Of the same.
+        Takes the same parts.
     has_values : bool
     pairs : bool
-        Whether the values are keys and what they lead to, one after the other.
+        Whether the values are alternating keys and values of a mapping.
     copies : bool
-        Whether the value may hold copies of its values.
+        Whether the result may hold copies of its values.
     """
 
     fits: Callable[[Any], bool]
@@ -64,7 +64,7 @@ class Kind(NamedTuple):
 
 
 def is_exactly(*kinds: type[Any]) -> Callable[[Any], bool]:
-    """Tests whether a value is of one of these types, and not of one derived from them."""
+    """Return a test for values of exactly one of these types, without subclasses."""
     return lambda value: type(value) in kinds
 
 
@@ -98,14 +98,14 @@ def _function_name(value: Any) -> tuple[str]:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a type of NumPy."""
+    """The name of a NumPy type."""
     if not DTYPE.fullmatch(dtype.str):
         raise TypeError(f"has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
     return str(dtype.str)
 
 
 def make_dtype(name: Any) -> Any:
-    """The type of NumPy with a name."""
+    """The NumPy type of the given name."""
     if type(name) is not str or not DTYPE.fullmatch(name):
         raise ValueError(f"{shown(name)} is not the name of a type of numbers")
     return np.dtype(name)
@@ -119,20 +119,20 @@ def _make_scalar(name: str, text: str) -> Any:
 
 # ------------------------------------------------------------------------------------------------- arrays from bytes
 def unpacked(what: str, raw: HostArray, name: Any, shape: Any) -> HostArray:
-    """Bytes as an array of a type and a shape."""
+    """Interpret bytes as an array of a type and a shape."""
     dtype, size = make_dtype(name), math.prod(checked_shape(shape))
     if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
         raise ValueError(f"{what} does not have the size that it says")
     if size and dtype.itemsize == 0:
         raise ValueError(f"{what} has entries without a size")
-    # texts with other characters than those of Unicode crash when they are read
+    # texts with characters outside Unicode crash when they are read
     if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > sys.maxunicode:
         raise ValueError(f"{what} has texts that are none")
     return np.frombuffer(raw.tobytes(), dtype=dtype).reshape(checked_shape(shape))
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
-    """The shape of an array, which a file says as a list."""
+    """The shape of an array, given in the file as a list."""
     if type(shape) is not list or len(shape) > 32 or not all(type(k) is int and 0 <= k < 2**62 for k in shape):
         raise ValueError("an array has no shape")
     return tuple(shape)
@@ -142,14 +142,14 @@ def _make_objects(shape: Any, values: list[Any]) -> HostArray:
     if math.prod(checked_shape(shape)) != len(values):
         raise ValueError("an array of objects does not have the size that it says")
     array = np.empty(len(values), dtype=object)
-    for k, one in enumerate(values):  # one by one: NumPy would look into lists
+    for k, one in enumerate(values):  # one by one: NumPy would unpack lists
         array[k] = one
     return array.reshape(checked_shape(shape))
 
 
 # --------------------------------------------------------------------------------------------------------- containers
 def class_name(cls: type[Any]) -> str:
-    """The name of a class for a file."""
+    """The name of a class in a file."""
     name = name_of_class(cls)
     if name is None:
         raise TypeError(
@@ -177,7 +177,7 @@ def _flat(pairs: dict[Any, Any]) -> list[Any]:
 
 
 def make_dict(values: list[Any]) -> dict[Any, Any]:
-    """A dict of keys and what they lead to, one after the other."""
+    """A dict from alternating keys and values."""
     if len(values) % 2:
         raise ValueError("a dict has a key without a value")
     return {plain_key(key): one for key, one in zip(checked_keys(values[::2]), values[1::2], strict=True)}
@@ -233,4 +233,4 @@ SIMPLE = {
     "named": Kind(lambda v: is_named_tuple(type(v)), lambda v: (class_name(type(v)), v), _make_named, has_values=True),
     "mapping": Kind(lambda v: isinstance(v, dict), _mapping_parts, _make_mapping, has_values=True, pairs=True),
 }
-"""Numbers, types, functions and containers, by the name that their entries have in a file."""
+"""Numbers, types, functions and containers, by the name of the kind in a file."""

@@ -1,6 +1,6 @@
-"""Which classes, functions and types a file may name, and how errors show what a file holds.
+"""Which classes, functions and types a file may name, and how errors show the content of a file.
 
-A name says where a thing is public, not where it is defined, so files outlive a move of the code.
+A name is the public import path, not the place of the definition, so files remain valid if code moves.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 ALL = "*"
-"""Stands for every class, or every function, that a module or its package defines, as far as the module offers it."""
+"""Stands for all classes, or all functions, of its own that a module or package makes public."""
 
 WHOLE_MODULES = (
     "estimators features features._maps integrations._level kernels losses losses._observed losses._rows measures "
     "measures._rules measures._spaces metrics metrics._level_sets metrics._scorers penalties pipelines predictive "
     "tasks tuning"
 )
-"""Modules of this library all of whose classes may be named."""
+"""Modules of this library whose classes may all be named."""
 
 OWN_CLASSES = {
     **{f"infinitask.{module}": ALL for module in WHOLE_MODULES.split()},
@@ -32,10 +32,10 @@ OWN_CLASSES = {
     "infinitask.field": "Field",
     "infinitask.fitting": "Recipe Relevance Units",
     "infinitask.objective": "Smoothing",
-    "infinitask.pipelines._table_step": "TableEncoder",  # imported where a file has one: it needs skrub
+    "infinitask.pipelines._table_step": "TableEncoder",  # imported only if a file has one: it needs skrub
     "infinitask.solvers": "Reason Solution Start",
 }
-"""Classes of this library; those of a module with an underscore are not public, and models are made of them."""
+"""Classes of this library; modules with an underscore are private, but models contain objects of their classes."""
 
 OTHER_CLASSES = {
     "collections": "OrderedDict",
@@ -74,7 +74,7 @@ OTHER_CLASSES = {
     "skrub._utils": "LRUDict",
     "skrub.selectors._base": "All And Cols Filter Inv NameFilter Or Sub XOr",
 }
-"""Classes of other libraries, imported where a file or a model has one."""
+"""Classes of other libraries, imported only if a file or a model has one."""
 
 FUNCTIONS = {
     "infinitask.metrics": ALL,
@@ -96,29 +96,29 @@ FUNCTIONS = {
     "skrub._table_vectorizer": "_created_by_predicate",
     "skrub.selectors._selectors": "_cardinality_below _has_dtype _null_count_check",
 }
-"""Functions that models hold: none of them reads, writes or runs anything."""
+"""Functions that models contain: none of them reads, writes or runs anything."""
 
 TYPES: dict[str, type[Any]] = {
     **{f"builtins.{t.__name__}": t for t in (bool, bytes, complex, float, int, object, str)},
     **{f"numpy.{t.__name__}": t for t in np.sctypeDict.values()},
 }
-"""Types that are values themselves, such as ``dtype=np.float64``."""
+"""Types that are used as values, such as ``dtype=np.float64``."""
 
 PLAIN_CLASS_FLAG = 1 << 9
-"""CPython's flag of classes that are written in Python: all that their objects hold are attributes."""
+"""CPython's flag of classes written in Python: attributes are all that their objects hold."""
 
 LONGEST = 50
-"""Characters of a text from a file that an error shows."""
+"""The maximum number of characters of a text from a file that an error shows."""
 
 _registered: dict[str, type[Any]] = {}
 
 
 def register(cls: type[Any]) -> type[Any]:
-    """Let objects of a class of your own be saved and loaded; also as a decorator.
+    """Let objects of your own class be saved and loaded; also usable as a decorator.
 
-    What is saved of an object are its attributes, as its ``__getstate__`` gives them. ``load`` makes the object without
-    calling its constructor and gives it the attributes, through its ``__setstate__`` if it has one. Register a class
-    in every program that loads it, and only if a ``__setstate__`` of it may be called with anything.
+    The attributes of an object are saved, as its ``__getstate__`` returns them. ``load`` creates the object without
+    calling its constructor and sets the attributes, through its ``__setstate__`` if it has one. Register a class in
+    every program that loads it, and only if its ``__setstate__`` is safe to call with any value.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def register(cls: type[Any]) -> type[Any]:
 
 
 def registered_classes() -> list[type[Any]]:
-    """The classes that were given to :func:`register`."""
+    """The classes that were passed to :func:`register`."""
     return list(_registered.values())
 
 
@@ -177,12 +177,12 @@ def class_named(name: str) -> type[Any]:
 
 
 def name_of_class(cls: type[Any]) -> str | None:
-    """The name of a class that may be saved; None for others."""
+    """The name of a class that may be saved; None for other classes."""
     return qualified(cls) if _registered.get(qualified(cls)) is cls else _name_of(cls, known_classes())
 
 
 def is_listed(cls: type[Any]) -> bool:
-    """Whether files may name a class without its being registered."""
+    """Whether files may name a class that is not registered."""
     return cls not in _registered.values() and name_of_class(cls) is not None
 
 
@@ -195,23 +195,23 @@ def function_named(name: str) -> Any:
 
 
 def name_of_function(function: Any) -> str | None:
-    """The name of a function that may be saved; None for others."""
+    """The name of a function that may be saved; None for other functions."""
     return _name_of(function, known_functions())
 
 
 def qualified(cls: type[Any]) -> str:
-    """Where a class is defined."""
+    """The full name of a class, by the place of its definition."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def is_named_tuple(cls: type[Any]) -> bool:
-    """Whether objects of a class are tuples with names."""
+    """Whether a class is a named tuple."""
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
 @lru_cache(maxsize=1)
 def known_classes() -> frozenset[str]:
-    """The names of all classes that may be saved without being registered."""
+    """The names of all classes that may be saved without registration."""
     return _listed(OWN_CLASSES | OTHER_CLASSES, inspect.isclass)
 
 
@@ -222,7 +222,7 @@ def known_functions() -> frozenset[str]:
 
 
 def _listed(names: Mapping[str, str], which: Callable[[Any], bool]) -> frozenset[str]:
-    """The names of a table, in full."""
+    """The full names in a table."""
     words = [(module, word) for module, line in names.items() for word in line.split()]
     return frozenset(
         f"{module}.{name}" for module, word in words for name in (_offered(module, which) if word == ALL else [word])
@@ -230,17 +230,17 @@ def _listed(names: Mapping[str, str], which: Callable[[Any], bool]) -> frozenset
 
 
 def _offered(name: str, which: Callable[[Any], bool]) -> list[str]:
-    """What a module of this library has of its own, without what begins with an underscore."""
+    """The names that a module of this library defines itself, without those that begin with an underscore."""
     found = vars(import_module(name)).items()
     return [key for key, thing in found if which(thing) and key[0] != "_" and thing.__module__.startswith(name)]
 
 
 def _name_of(thing: Any, known: frozenset[str]) -> str | None:
-    """The one of the known names, with the same last part, that leads to this very thing."""
+    """The known name, with the same last part, that refers to this very object."""
     name, module = getattr(thing, "__name__", ""), getattr(thing, "__module__", None)
     for candidate in sorted(known):
         place, _, last = candidate.rpartition(".")
-        # functions compiled in C do not say where they are from
+        # functions compiled in C do not know their module
         may_be_there = module is None or module.partition(".")[0] == place.partition(".")[0]
         if last == name and may_be_there:
             with suppress(ValueError):  # other versions of a library have the name elsewhere
@@ -251,7 +251,7 @@ def _name_of(thing: Any, known: frozenset[str]) -> str | None:
 
 @lru_cache(maxsize=512)
 def _resolved(name: str) -> Any:
-    """What a name of the tables leads to."""
+    """The object that a name of the tables refers to."""
     module, _, last = name.rpartition(".")
     try:
         return getattr(import_module(module), last)
@@ -265,15 +265,15 @@ def _resolved(name: str) -> Any:
 
 # ------------------------------------------------------------------------------------------------------- errors
 def check_word(value: Any, words: Container[str], reason: str) -> None:
-    """A ValueError with this reason where a value from a file is not one of some words."""
+    """Raise a ValueError with this reason if a value from a file is not one of the given words."""
     if type(value) is not str or value not in words:
         raise ValueError(reason)
 
 
 def shown(value: Any) -> str:
-    """A value in an error: a text or a number, cut; of all else the type alone.
+    """Format a value for an error: a text or a number, truncated; only the type of anything else.
 
-    A tuple of tuples can take a kilobyte in a file and years to print, since each may hold the one before it twice.
+    A tuple of tuples can take a kilobyte in a file and print for years, since each may hold the previous one twice.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Which attributes an object may have in a file, for writing and for reading alike.
+"""Which attributes an object in a file may have, for writing and for reading alike.
 
-An attribute never hides a method, a property or a name with two underscores. Dataclasses of this library have their
-declared fields and nothing else, of the types that they declare.
+An attribute never hides a method, a property or a name with two underscores. Dataclasses of this library have exactly
+their declared fields, with values of the declared types.
 
-Some parameters would let the writer of a file act on the machine of its reader, since a method of a loaded model does
-what its parameters say: text vectorizers open files if ``input="filename"``, ``n_jobs`` starts processes,
-``pre_dispatch`` is evaluated, patterns can take forever. The rules for them go by the names of parameters, so they hold
-for every listed class that has one, and for classes that derive from a listed class.
+Some parameters would let the author of a file act on the machine of its reader, since methods of a loaded model obey
+its parameters: text vectorizers open files if ``input="filename"``, ``n_jobs`` starts processes, ``pre_dispatch`` is
+evaluated, patterns can take forever. The rules apply to parameters by name, so they hold for every listed class that
+has one, and for its subclasses.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ABSENT: Mapping[type[Any], Mapping[str, Any]] = {
     OptunaSearch: {"storage": None, "study_": MISSING},
     Recipe: {"device": None},
 }
-"""Attributes that no file has, and what they are after a load. Callbacks belong to a process; two parameters say where
-on this machine something is kept; the study belongs to Optuna, and ``cv_results_`` has its trials; arrays come back on
-the host."""
+"""Attributes that are never saved, and their values after a load. Callbacks belong to a process; two parameters name a
+place on this machine; the study belongs to Optuna, and ``cv_results_`` has its trials; arrays come back on the
+host."""
 
 FITTED: Mapping[str, Any] = {
     "best_estimator_": BaseEstimator | None,
@@ -59,34 +59,34 @@ FITTED: Mapping[str, Any] = {
     "task_kernel_": TaskKernel | None,
     "weights_": np.ndarray | None,
 }
-"""What fitted attributes of this library's estimators are."""
+"""The types of fitted attributes of this library's estimators."""
 
 NUMBERS: Mapping[Any, Any] = {bool: (bool, np.bool_), int: Integral, float: Real}
-"""What counts as a number of a type."""
+"""The types that are accepted as a number of the given type."""
 
 LONGEST_TEXT = 200
-"""Characters of an attribute's name, of a regular expression, and of a key that is a text of NumPy."""
+"""The maximum length of an attribute's name, of a regular expression, and of a key that is a NumPy text."""
 
 MAX_PARTS = 2**6
-"""The most arguments of a partial call or of a distribution, and parts of a key of a dict."""
+"""The maximum number of arguments of a partial call or of a distribution, and of parts of a dict key."""
 
 MAX_NUMBER_KEYS = 2**10
-"""The most keys of a dict that are not texts: numbers can be chosen so that each is compared with all others."""
+"""The maximum number of dict keys that are not texts: numbers can be chosen such that all are compared pairwise."""
 
 SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
-"""What a key is made of."""
+"""The types that a key is made of."""
 
 
 def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
-    """A ValueError where an object may not have these attributes."""
+    """Raise a ValueError if an object may not have these attributes."""
     _check_names(cls, state)
     check_parameters(cls, state)
     _check_types(cls, state)
 
 
 def _check_names(cls: type[Any], names: Any) -> None:
-    """A ValueError where an attribute may not be set, because it would hide what the class does."""
-    # an estimator holds more than its fields, which are its parameters
+    """Raise a ValueError if an attribute may not be set because it would hide a part of the class."""
+    # an estimator has more attributes than its fields, which are its parameters
     has_fields = is_own(cls) and is_dataclass(cls) and not issubclass(cls, BaseEstimator)
     declared = [field.name for field in fields(cls)] if has_fields else []
     for name in names:
@@ -102,12 +102,12 @@ def _check_names(cls: type[Any], names: Any) -> None:
 
 
 def _is_value(name: str, found: Any) -> bool:
-    """Whether what a class has under a name is a value that its objects may replace."""
+    """Whether a class attribute is a plain value that its objects may replace."""
     return not (name.startswith("_") or hasattr(type(found), "__get__") or callable(found))
 
 
 def checked_keys(keys: list[Any]) -> list[Any]:
-    """The same; a ValueError where values cannot be the keys of a dict or a set in a file."""
+    """Return the keys; raise a ValueError if they cannot be the keys of a dict or a set in a file."""
     numbers = 0
     for key in keys:
         parts = key if type(key) is tuple else (key,)
@@ -124,17 +124,17 @@ def checked_keys(keys: list[Any]) -> list[Any]:
 
 
 def plain_key(key: Any) -> Any:
-    """A key as it is kept: a text of NumPy is Python's, to which it is equal, so that no rule for names misses it."""
+    """A key in plain form: a NumPy text becomes the equal Python text, so that no rule for names misses it."""
     return str(key) if isinstance(key, np.str_) else key
 
 
 def absent(cls: type[Any]) -> dict[str, Any]:
-    """Attributes that no file has, and what they are after a load; MISSING: they are not set."""
+    """Attributes that are never saved, and their values after a load; MISSING: they are not set."""
     return {name: value for base, names in ABSENT.items() if issubclass(cls, base) for name, value in names.items()}
 
 
 def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an object, checked, with defaults where a file of an older version has none."""
+    """The checked attributes of an object, with defaults for those that a file of an older version lacks."""
     unset = absent(cls)
     if forbidden := sorted(unset.keys() & state.keys()):
         raise ValueError(f"{cls.__name__} has {', '.join(forbidden)}, which a file may not set")
@@ -147,7 +147,7 @@ def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_types(cls: Any, state: Mapping[str, Any]) -> None:
-    """A ValueError where an attribute of an object of this library is not what it must be; those of others are free."""
+    """Raise a ValueError if an attribute of an object of this library has a wrong type; others are not checked."""
     if not is_own(cls):
         return
     hints = FITTED if issubclass(cls, BaseEstimator) else _hints(cls)
@@ -157,7 +157,7 @@ def _check_types(cls: Any, state: Mapping[str, Any]) -> None:
 
 
 def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an object of this library."""
+    """The attributes of an object of this library, completed by defaults."""
     makers: dict[str, Any] = {one.name: one.default_factory for one in fields(cls)} if is_dataclass(cls) else {}
     for name, parameter in _parameters(cls).items():
         if name not in state:
@@ -168,7 +168,7 @@ def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of an annotation; of containers, what they hold is not looked at."""
+    """Whether a value has the annotated type; the elements of containers are not checked."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(fits(value, one) for one in get_args(hint))
     kind = get_origin(hint) or hint
@@ -176,13 +176,13 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def is_own(cls: type[Any]) -> bool:
-    """Whether this library defines a class."""
+    """Whether a class is defined by this library."""
     return cls.__module__.partition(".")[0] == "infinitask"
 
 
 @lru_cache(maxsize=256)
 def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a class; to find them takes 50 µs."""
+    """The parameters of a class; finding them takes 50 µs."""
     return inspect.signature(cls).parameters
 
 
@@ -195,7 +195,7 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
 ENCODINGS = frozenset(
     ["ascii", "cp1252", "iso-8859-1", "iso-8859-15", "latin-1", "latin1", "utf-16", "utf-8", "utf-8-sig", "utf8"],
 )
-"""Encodings of texts; Python imports a module for any other name."""
+"""Allowed text encodings; Python imports a module for any other name."""
 
 RESPONSES = frozenset(
     ["default", "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples"]
@@ -203,43 +203,43 @@ RESPONSES = frozenset(
 """Methods that a scorer may call."""
 
 DEVICE = re.compile(r"(cpu|cuda|mps|xpu)(:\d{1,3})?")
-"""Names of devices of torch."""
+"""Device names of torch."""
 
 VERSION = re.compile(r"[\w.+!-]{1,50}")
-"""A version of scikit-learn, which a warning shows where it is not the installed one."""
+"""A version of scikit-learn; a warning shows it if it is not the installed one."""
 
 PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
-"""How many jobs of a search wait; joblib evaluates other texts."""
+"""The number of waiting jobs of a search; joblib evaluates other texts."""
 
 NEW_NAME = re.compile(r"([^{}]++|\{\{|\}\}|\{\})*+")
 NAME_OUT = re.compile(r"([^{}]++|\{\{|\}\}|\{(transformer_name|feature_name)\})*+")
-"""Texts that are filled in with names only: other fields read attributes, or fill with spaces. Repetitions are
-possessive, since others keep 150 bytes for each letter."""
+"""Format strings with names only: other fields read attributes or pad with spaces. Repetitions are possessive, since
+others keep 150 bytes for each letter."""
 
 MAX_REPEATS = 2
-"""Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""
+"""Repetitions in one alternative of a regular expression: each multiplies its time by the length of the text."""
 
 TOKEN = re.compile(
     r"\\\D"  # an escaped character; a digit would refer to a group
     r"|\[\^?\]?(?:\\.|[^\]\\\[])*\]"  # a set of characters
-    r"|\{\d{0,3}(?:,\d{0,3})?\}"  # how often
+    r"|\{\d{0,3}(?:,\d{0,3})?\}"  # number of repetitions
     r"|\(\?[ui]\)|\(\?(?:[:=!]|<[=!])|\((?!\?)"  # a flag, or the start of a group
     r"|[^\\\[{(]"
 )
-"""A part of a regular expression; one that is not plain has others."""
+"""A token of a regular expression; a pattern with other tokens is not plain."""
 
 PROCESSES = "n_jobs"
-"""The parameter that says how many processes are started."""
+"""The parameter that sets the number of processes."""
 
 SEARCHED = ("param_grid", "param_distributions", "space")
-"""Parameters that say which other parameters a search sets."""
+"""Parameters that define which other parameters a search sets."""
 
 KEYWORDS = ("kw_args", "inv_kw_args", "kwargs", "_kwargs", "kernel_params")
-"""Parameters that are the keywords of a call."""
+"""Parameters that hold the keywords of a call."""
 
 
 class Rule(NamedTuple):
-    """What a parameter may be in a file: ``allows`` tests a value, ``expected`` says it to a person."""
+    """What a parameter may be in a file: ``allows`` tests a value, ``expected`` describes it in an error."""
 
     allows: Callable[[Any], bool]
     expected: str
@@ -248,8 +248,8 @@ class Rule(NamedTuple):
 def is_plain_pattern(text: str) -> bool:
     """Whether a regular expression repeats only single characters and sets of them, at most twice per alternative.
 
-    Repeated groups, repeated repetitions and references to groups can take a time that is exponential in the text's
-    length. What is not understood here is not plain.
+    Repeated groups, repeated repetitions and references to groups can take time exponential in the length of the text.
+    A pattern that is not understood here is not plain.
     """
     if len(text) > LONGEST_TEXT:
         return False
@@ -269,7 +269,7 @@ def is_plain_pattern(text: str) -> bool:
             depth += 1
         elif token == ")":
             depth -= 1
-        # a repetition is of one character or one set; lazy and possessive ones ("+?", "++") are not plain
+        # a repetition applies to one character or one set; lazy and possessive ones ("+?", "++") are not plain
         after_group = token[0] in ")(|*+?{"
     return depth == 0 and repeats <= MAX_REPEATS
 
@@ -319,19 +319,19 @@ RULES: Mapping[str, Rule] = {
         "True, False, a function, or a text with {transformer_name} and {feature_name}",
     ),
 }
-"""What parameters may be in a file, by their names."""
+"""The allowed values of parameters in a file, by name."""
 
 NOT_SEARCHED = frozenset(
     name
     for name in {*RULES, "memory", "storage", *KEYWORDS} - {"verbose", "progress"}
-    if not name.startswith("_")  # no parameter of a constructor
+    if not name.startswith("_")  # not a parameter of a constructor
 )
-"""Parameters that no search from a file may set: it would set them to values that no rule has seen."""
+"""Parameters that no search from a file may set: it would set them to values that no rule has checked."""
 
 
 def check_parameters(cls: Any, state: Mapping[str, Any]) -> None:
-    """A ValueError where an object of a listed class has a parameter that would act on the machine of a reader."""
-    version = state.get("_sklearn_version", "0")  # of any class, since scikit-learn prints it
+    """Raise a ValueError if an object of a listed class has a parameter that would act on the machine of a reader."""
+    version = state.get("_sklearn_version", "0")  # for any class, since scikit-learn prints it
     if type(version) is not str or not VERSION.fullmatch(version):
         raise ValueError(f"{cls.__name__} says that it is of scikit-learn {shown(version)}, which is no version")
     if not _is_guarded(cls):
@@ -353,13 +353,13 @@ def check_parameters(cls: Any, state: Mapping[str, Any]) -> None:
 
 
 def check_keywords(keywords: Any, where: str) -> None:
-    """A ValueError where the keywords of a call would start processes."""
+    """Raise a ValueError if the keywords of a call would start processes."""
     if isinstance(keywords, dict) and PROCESSES in keywords:
         raise ValueError(f"{where} has {PROCESSES}, which no call in a file may have")
 
 
 def bounded(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes with no more processes than this machine has cores: -1 stands for all of them."""
+    """The attributes, with at most as many processes as this machine has cores: -1 stands for all of them."""
     jobs = state.get(PROCESSES) if _is_guarded(cls) else None
     if jobs is not None and jobs > (os.cpu_count() or 1):
         return {**state, PROCESSES: -1}
@@ -367,14 +367,14 @@ def bounded(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keys(searched: Any) -> Iterator[str]:
-    """The names of parameters in the space of a search: a dict, or a list of them."""
+    """The names of parameters in the space of a search: a dict, or a list of dicts."""
     if searched is None or callable(searched):
         return
     for one in searched if type(searched) in (list, tuple) else (searched,):
         if not isinstance(one, dict):
             raise ValueError("the space of a search is neither a dict nor a list of dicts")
         for key in one:
-            # other kinds of texts, such as NumPy's, are names of parameters for scikit-learn too
+            # scikit-learn also accepts other text types, such as NumPy's, as names of parameters
             if not isinstance(key, str):
                 raise ValueError(f"the space of a search has the key {shown(key)}, which is no text")
             yield str.__str__(key)

@@ -1,6 +1,6 @@
-"""Values of NumPy, SciPy and pandas that are not made of attributes: each has its own parts, and its own way back.
+"""Values of NumPy, SciPy and pandas that are not made of attributes: each has its own parts and its own conversion.
 
-Parts have exact types, so nothing is unrolled or hashed here that is longer than the file says: a range of a billion
+Parts have exact types, so nothing longer than its text in the file is expanded or hashed here: a range of a billion
 numbers takes 20 bytes in a file, and so does a tuple that holds another one ten times.
 """
 
@@ -20,27 +20,27 @@ from infinitask.persistence._names import check_word, shown
 from infinitask.persistence._rules import MAX_PARTS, SCALARS, check_keywords, checked_keys
 
 MAX_RANGE = 2**20
-"""The most numbers in a range: methods that take one make a list of it."""
+"""The maximum length of a range: methods that take one make a list of it."""
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
-"""Generators of NumPy whose state may be saved."""
+"""NumPy generators whose state may be saved."""
 
 POSITIONS = {"MT19937": ("state", "pos", 624), "Philox": (None, "buffer_pos", 4)}
-"""Where a generator is in its own numbers: NumPy reads there without a look at the bounds."""
+"""The position of a generator in its own numbers, and its limit: NumPy reads there without checking the bounds."""
 
 MASKED_KINDS = frozenset("biufcmMO")
-"""Kinds of masked arrays: a text to fill in would take as much memory as the type says."""
+"""Kinds of masked arrays: a text as fill value would take as much memory as its type declares."""
 
 PANDAS_TYPES = re.compile(
     r"(datetime64\[(s|ms|us|ns), [\w+/:-]{1,64}\]|U?Int(8|16|32|64)|Float(32|64)|boolean|str|string(\[\w+\])?)"
 )
-"""Types of pandas' columns that are known by their names."""
+"""Types of pandas columns that are known by name."""
 
 INDEX_TYPES = {np.dtype(np.int32), np.dtype(np.int64)}
-"""Types of the indices of sparse matrices."""
+"""Index types of sparse matrices."""
 
 SPLINE_TYPES = (np.dtype(np.float64), np.dtype(np.complex128))
-"""Types of the numbers of splines; others would be copied into larger ones."""
+"""Number types of splines; others would be copied into larger ones."""
 
 
 # ------------------------------------------------------------------------------------------------------- of Python
@@ -111,7 +111,7 @@ def _make_random(kind: str, state: Any) -> Any:
 
 
 def _check_state(state: Any, *, nested: bool = False) -> None:
-    """A ValueError where the state of a generator is not made of single numbers and short arrays."""
+    """Raise a ValueError if the state of a generator is not made of single numbers and short arrays."""
     if type(state) is not dict:
         raise ValueError("the state of a random generator is no dict")
     for one in state.values():
@@ -158,14 +158,14 @@ def _frozen_parts(value: Any) -> tuple[Any, ...]:
 
 def _make_frozen(name: str, args: Any, keywords: Any) -> Any:
     _check_arguments(args, keywords, "a distribution")
-    # of two arrays SciPy would make a table
+    # SciPy would make a table of two arrays
     if not all(isinstance(one, (int, float, np.number, np.bool_)) for one in (*args, *keywords.values())):
         raise ValueError(f"the distribution {shown(name)} has parameters that are no numbers")
     return _distribution(name)(*args, **keywords)
 
 
 def _distribution(name: Any) -> Any:
-    """A distribution by its name."""
+    """The distribution of the given name."""
     from scipy import stats
 
     found = getattr(stats, name, None) if type(name) is str and not name.startswith("_") else None
@@ -186,13 +186,13 @@ def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
     known = type(extrapolate) in (NoneType, bool) or (type(extrapolate) is str and extrapolate == "periodic")
     if type(k) is not int or type(axis) is not int or not known:
         raise ValueError("a spline has a degree, an axis or a way to extrapolate that is none")
-    # the constructor looks for its axis where the coefficients had it before
+    # the constructor expects the axis of the coefficients at its original position
     return BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
 
 
 # ------------------------------------------------------------------------------------------------------- of pandas
 def _from_pandas(value: Any, name: str) -> bool:
-    """Whether a value is of a class of pandas, which need not be installed."""
+    """Whether a value has a class of pandas, which may not be installed."""
     return any(base.__name__ == name and base.__module__.startswith("pandas") for base in type(value).__mro__)
 
 
@@ -237,7 +237,7 @@ def _make_index(values: Any, dtype: Any, name: Any) -> Any:
 
 
 def _check_labels(values: Any) -> None:
-    """A ValueError where pandas would take long to hash labels: those in objects are single numbers and texts."""
+    """Raise a ValueError if pandas would take long to hash labels: object labels must be single numbers or texts."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
         raise ValueError("labels of pandas are no array")
     if values.dtype.kind == "O":
@@ -265,4 +265,4 @@ KINDS = SIMPLE | {
     "pandas type": _special(lambda v: _from_pandas(v, "ExtensionDtype"), _pandas_type_parts, _make_pandas_type),
     "pandas index": _special(lambda v: _from_pandas(v, "Index"), _index_parts, _make_index),
 }
-"""Kinds by the name that their entries have in a file; the first that fits a value is its kind."""
+"""Kinds by their name in a file; the first one that fits a value is its kind."""
