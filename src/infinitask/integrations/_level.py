@@ -1,4 +1,4 @@
-"""One task of a model of many, as an estimator by itself."""
+"""One task of a multi-task model as a separate estimator."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sklearn.utils.validation import _is_fitted
 from infinitask._base.inner_model import inner_model
 
 ANSWERS = ("decision_function", "predict", "sample", "score")
-"""How the names of methods begin that a view has as well; none of them changes the model."""
+"""Prefixes of the methods that a view also has; none of them changes the model."""
 
 
 class LevelView(MetaEstimatorMixin, BaseEstimator):
-    """A model seen at one task: its ``predict`` takes X alone, as other libraries call it.
+    """View a model at one task: its ``predict`` takes X alone, as other libraries call it.
 
     Parameters
     ----------
     estimator : estimator
-        Of this library, or a pipeline or search around one. A fitted one answers at once; ``fit`` of the view fits a
-        clone and leaves it as it is.
+        An estimator of this library, or a pipeline or search around one. If it is fitted, the view predicts at once;
+        ``fit`` of the view fits a clone and does not change it.
     task : dict
-        What is handed to each method that takes it, such as ``{"quantiles": 0.05}``.
+        Arguments passed to each method that takes them, such as ``{"quantiles": 0.05}``.
 
     Attributes
     ----------
     estimator_ : estimator
-        After ``fit`` of the view only: the clone. Fitted attributes of the model, such as ``n_features_in_``, can be
-        read from the view.
+        The fitted clone, only after ``fit`` of the view. Fitted attributes of the model, such as ``n_features_in_``,
+        are available on the view.
 
     See Also
     --------
-    infinitask.integrations.at_level : the short way to write it.
+    infinitask.integrations.at_level : A shorter way to create a view.
     """
 
     def __init__(self, estimator: Any, task: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
         X : array (n, d)
         y : array (n,) or None
         fit_params
-            Handed on, such as ``sample_weight``.
+            Passed to ``fit`` of the model, such as ``sample_weight``.
         """
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         return self
@@ -67,7 +67,7 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
         return vars(self).get("estimator_", self.estimator)
 
     def predict(self, X: Any) -> Any:
-        """What the model predicts for this task.
+        """Predict for this task.
 
         Parameters
         ----------
@@ -76,12 +76,12 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
         return self._asked("predict")(X)
 
     def _asked(self, name: str) -> Any:
-        """A method of the model, with the task where it takes one."""
+        """A method of the model, with the task as arguments if it takes them."""
         model, taken = self._model(), _taken(self._model(), name, self.task)
         return partial(getattr(without_search(model) if taken else model, name), **taken)
 
     def __getattr__(self, name: str) -> Any:
-        # called only where the view has no such attribute: answers of the model, and what its fit has learnt
+        # called only if the view has no such attribute: prediction methods and fitted attributes of the model
         asks, learnt = name.startswith(ANSWERS), name.endswith("_") and not name.startswith("_")
         if "estimator" not in vars(self) or not (asks or learnt) or not hasattr(self._model(), name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -89,23 +89,23 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
 
 
 def at_level(model: Any, **task: Any) -> LevelView:
-    """One level of a model as an estimator, for libraries whose estimators have a ``predict(X)`` and no more.
+    """Wrap one level of a model as an estimator, for libraries that only call ``predict(X)``.
 
-    Conformal wrappers, SHAP, stacking, ``cross_val_predict`` and scorers of scikit-learn ask for ``predict(X)``. A view
-    answers it with the task that is named here. All views of one fitted model share that one fit.
+    Conformal wrappers, SHAP, stacking, ``cross_val_predict`` and scorers of scikit-learn call ``predict(X)``. The view
+    adds the task given here. All views of one fitted model share one fit.
 
     Parameters
     ----------
     model : estimator
-        Of this library, or a pipeline or search around one.
+        An estimator of this library, or a pipeline or search around one.
     task
-        The task under the name that the model's ``predict`` has for it: ``quantiles=0.05``, ``expectiles=0.9``,
-        ``theta=-0.5`` or ``nu=0.1``. One task, or a list for several columns.
+        The task, under its name in the model's ``predict``: ``quantiles=0.05``, ``expectiles=0.9``, ``theta=-0.5`` or
+        ``nu=0.1``. One task, or a list for several columns.
 
     Returns
     -------
     LevelView
-        A regressor where the model is one, likewise a classifier or a detector of outliers.
+        A regressor if the model is one, and likewise for a classifier or an outlier detector.
 
     Examples
     --------
@@ -132,21 +132,21 @@ def at_level(model: Any, **task: Any) -> LevelView:
 
 
 def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
-    """The part of a task that a method takes; of a pipeline or a search, that of the model inside."""
+    """The part of a task that a method takes; for a pipeline or a search, the method of the model inside."""
     known = model_and_arguments(model, name)[1]
     return {key: value for key, value in task.items() if key in known}
 
 
-# ------------------------------------------------------------------------------------------------ which model answers
+# ------------------------------------------------------------------------------------------------ the model inside
 def without_search(model: Any) -> Any:
-    """The model itself; of a search of scikit-learn, whose ``predict`` takes X alone, the one that it has chosen."""
+    """The model itself; for a search of scikit-learn, whose ``predict`` takes X alone, the model that it selected."""
     return inner_model(model, stop=lambda candidate: not isinstance(candidate, BaseSearchCV))
 
 
 def model_and_arguments(model: Any, method: str) -> tuple[Any, Mapping[str, inspect.Parameter]]:
-    """The model that names the arguments of a method, and these; none where it has no such method.
+    """The model that names the arguments of a method, and these arguments; empty if it has no such method.
 
-    Pipelines, searches and transformed targets hand arguments on.
+    Pipelines, searches and transformed targets pass arguments on.
     """
 
     def names_them(candidate: Any) -> bool:

@@ -1,15 +1,15 @@
-"""Models in MLflow without pickle: a flavour whose file is safetensors, and whose tasks are chosen at prediction.
+"""Models in MLflow without pickle: a flavour that saves safetensors, with tasks chosen at prediction.
 
-It needs MLflow (mlflow-skinny is enough): ``pip install infinitask[mlflow]``. A model that was logged is loaded as it
-was by :func:`load_model`, or by ``mlflow.pyfunc.load_model`` as a function of rows and ``params``:
+It needs MLflow (mlflow-skinny is enough): ``pip install infinitask[mlflow]``. Load a logged model with
+:func:`load_model`, or with ``mlflow.pyfunc.load_model`` as a function of rows and ``params``:
 
-* the tasks of its methods under their names, as lists: ``quantiles``, ``expectiles``, ``theta``, ``nu``, ``costs``,
-  ``coverage``; an empty list is what the model itself has. A parameter of MLflow has one dimension: a matrix of costs,
-  and several lists of costs, are given row by row.
-* ``method``: which method of the model answers. Without one it is ``predict``, or for tasks that it does not take the
-  method that does: ``predict_interval`` for ``coverage``.
+* the tasks of its methods by name, as lists: ``quantiles``, ``expectiles``, ``theta``, ``nu``, ``costs``,
+  ``coverage``; an empty list stands for the default of the model. Parameters of MLflow have one dimension: a cost
+  matrix, or several lists of costs, are given row by row.
+* ``method``: the method of the model to call. The default is ``predict``, or the method that takes the given tasks:
+  ``predict_interval`` for ``coverage``.
 
-MLflow leaves out names that are not in the signature, with a line in its log.
+MLflow ignores names that are not in the signature, with a line in its log.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from infinitask.persistence import load, save
 
 try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # at its import it warns of type hints of its own
+        warnings.simplefilter("ignore")  # at its import it warns about its own type hints
         from mlflow.artifacts import download_artifacts
         from mlflow.models import Model, ModelSignature, infer_signature
-        from mlflow.models.utils import _save_example  # no public way writes it into a folder
+        from mlflow.models.utils import _save_example  # there is no public function that writes it into a folder
         from mlflow.pyfunc import add_to_model
         from mlflow.types.schema import DataType, ParamSchema, ParamSpec
 except ImportError as error:
@@ -44,19 +44,19 @@ except ImportError as error:
 __all__ = ["load_model", "log_model", "save_model"]
 
 FLAVOR_NAME = "infinitask"
-"""What the flavour is called in the file MLmodel."""
+"""The name of the flavour in the file MLmodel."""
 
 MODEL_FILE = "model.safetensors"
-"""The file of a model in its folder."""
+"""The name of the model's file in its folder."""
 
 METHODS = ("predict", "predict_interval", "predict_proba", "decision_function", "score_samples")
-"""What can be asked of a loaded function."""
+"""The methods that a loaded function can call."""
 
 TASKS = ("quantiles", "expectiles", "theta", "nu", "costs", "coverage", "epsilon", "log_alpha")
-"""Names that methods have for their tasks."""
+"""The names of task arguments in methods."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub")
-"""What a model may need beside this library."""
+"""Libraries that a model may need besides this one."""
 
 
 def save_model(
@@ -69,25 +69,25 @@ def save_model(
     metadata: dict[str, Any] | None = None,
     mlflow_model: Any = None,
 ) -> None:
-    """Write a fitted model into a folder that MLflow can read; the model itself is a file of :func:`infinitask.save`.
+    """Write a fitted model to a folder that MLflow can read; the model itself is a file of :func:`infinitask.save`.
 
     Parameters
     ----------
     model : estimator
-        Fitted; of this library, or a pipeline or search that holds one.
+        A fitted estimator of this library, or a pipeline or search that holds one.
     path : str or path
-        A folder that is not there yet, or is empty.
+        A folder that does not exist yet, or is empty.
     signature : mlflow.models.ModelSignature or None
-        None: the types of ``input_example`` and of the answers to it, where it is given, and the ``params`` of the
-        model's methods. Without an example rows are not checked by MLflow, but by the model.
+        None: the ``params`` of the model's methods and, if ``input_example`` is given, its types and those of its
+        predictions. Without an example, the model checks the rows instead of MLflow.
     input_example : table or array or None
-        Some rows, kept beside the model.
+        Some rows, stored with the model.
     pip_requirements : iterable of str or None
-        None: this library, and the versions of those below it that are in use.
+        None: this library, and the installed versions of its dependencies that are in use.
     metadata : dict or None
-        For the file MLmodel.
+        Metadata for the file MLmodel.
     mlflow_model : mlflow.models.Model or None
-        The entry that :func:`log_model` makes.
+        The entry that :func:`log_model` creates.
 
     Examples
     --------
@@ -130,35 +130,35 @@ def save_model(
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
-    """Log a fitted model to the tracking server of MLflow, in the active run or one of its own.
+    """Log a fitted model to the tracking server of MLflow, in the active run or a new one.
 
     Parameters
     ----------
     model : estimator
     name : str
-        Of the model in MLflow.
+        Name of the model in MLflow.
     options
-        Those of :func:`save_model`, and of ``mlflow.models.Model.log``, such as ``registered_model_name``.
+        Options of :func:`save_model`, and of ``mlflow.models.Model.log``, such as ``registered_model_name``.
 
     Returns
     -------
     mlflow.models.model.ModelInfo
-        Its ``model_uri`` is what :func:`load_model` takes.
+        Pass its ``model_uri`` to :func:`load_model`.
     """
     return Model.log(artifact_path=None, name=name, flavor=sys.modules[__name__], model=model, **options)
 
 
 def load_model(model_uri: str, dst_path: str | None = None) -> Any:
-    """The model as it was saved, with all its methods.
+    """Load a saved model, with all its methods.
 
-    Nothing in its file is run, see :func:`infinitask.load`.
+    No code in its file is run, see :func:`infinitask.load`.
 
     Parameters
     ----------
     model_uri : str
-        Of a logged model, such as ``"models:/…"`` or ``"runs:/…"``, or a folder.
+        URI of a logged model, such as ``"models:/…"`` or ``"runs:/…"``, or a folder.
     dst_path : str or None
-        Where to download to; None: a temporary folder, or the folder itself.
+        Folder to download to; None: a temporary folder, or the folder itself.
     """
     folder = Path(download_artifacts(artifact_uri=os.fspath(model_uri), dst_path=dst_path))
     flavors = Model.load(os.fspath(folder)).flavors
@@ -171,7 +171,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
 
 
 def _load_pyfunc(path: str) -> _Asked:
-    """What ``mlflow.pyfunc.load_model`` calls, with the file of the model."""
+    """The hook of ``mlflow.pyfunc.load_model``, called with the file of the model."""
     return _Asked(load(path))
 
 
@@ -181,7 +181,7 @@ class _Asked(NamedTuple):
     model: Any
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
-        """The answer of the method that ``params`` name, for the tasks in it."""
+        """Call the method named in ``params``, with the tasks in it."""
         known = _methods(self.model)
         given = {name: value for name, value in (params or {}).items() if value is not None and np.size(value) > 0}
         method = str(given.pop("method", ""))
@@ -212,7 +212,7 @@ class _Asked(NamedTuple):
 
 
 def _task(core: Any, name: str, value: Any) -> Any:
-    """A list of one task as the task, so that its answer has one dimension as well; costs with their shape."""
+    """A task from a list: a single task becomes a number, so predictions have one dimension; costs get their shape."""
     tasks, classes = np.asarray(value, dtype=np.float64), len(getattr(core, "classes_", ()))
     if name == "costs":
         return tasks.reshape(classes, classes) if tasks.size == classes**2 else tasks
@@ -223,7 +223,7 @@ def _task(core: Any, name: str, value: Any) -> Any:
 
 
 def _methods(model: Any) -> dict[str, list[str]]:
-    """The methods that can be asked, each with its tasks."""
+    """The methods that can be called, each with its tasks."""
     found = {}
     for name in METHODS:
         core, parameters = model_and_arguments(without_search(model), name)
@@ -233,8 +233,8 @@ def _methods(model: Any) -> dict[str, list[str]]:
 
 
 def _signature(model: Any, example: Any) -> Any:
-    """The parameters of the model's methods, and the types of rows and answers where there is an example."""
-    # an empty default is the model's own: a default with values could not be told from what was asked for
+    """The parameters of the model's methods, and the types of rows and predictions if there is an example."""
+    # an empty default stands for that of the model: other defaults would look like requested values
     specs = [ParamSpec("method", DataType.string, "")]
     tasks = dict.fromkeys(name for tasks in _methods(model).values() for name in tasks)
     params = ParamSchema(specs + [ParamSpec(name, DataType.double, [], shape=(-1,)) for name in tasks])
@@ -248,6 +248,6 @@ def _requirements(own: str) -> list[str]:
     found = [f"infinitask[mlflow]=={own}"]
     for name in LIBRARIES:
         if name.replace("scikit-learn", "sklearn") in sys.modules:
-            with suppress(PackageNotFoundError):  # it is there and was not installed: nothing to ask for
+            with suppress(PackageNotFoundError):  # it is importable but not installed: there is no requirement
                 found.append(f"{name}=={version(name)}")
     return found

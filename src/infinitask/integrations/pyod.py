@@ -1,8 +1,8 @@
 """Level sets as a detector of PyOD, whose contamination may change after the fit.
 
-:class:`InfiniteOneClassDetector` has what PyOD asks of a detector: scores that grow with abnormality, a threshold,
-labels, probabilities, confidence and rejection. One fit knows the level sets of all fractions, so another contamination
-needs no other fit.
+:class:`InfiniteOneClassDetector` has the interface of a PyOD detector: scores that grow with abnormality, a threshold,
+labels, probabilities, confidence and rejection. One fit learns the level sets of all fractions, so changing the
+contamination needs no new fit.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ __all__ = ["InfiniteOneClassDetector"]
 
 
 class InfiniteOneClassDetector(BaseDetector):
-    """Level sets of every fraction as a detector of PyOD: the contamination is chosen, and changed, after the fit.
+    """A PyOD detector based on level sets of every fraction: the contamination can be changed after the fit.
 
     The score of x is −θ*(x), where θ*(x) is the fraction at which x leaves the sets of the model, small for outliers
     (:meth:`~infinitask.InfiniteOneClassSVM.score_samples`). So {x: score ≤ ``threshold_``} is the model's own level set
-    of the fraction ``-threshold_``. Rows of the fit are scored by fits that have not seen them
-    (:func:`~infinitask.out_of_fold_scores`), as PyOD's nearest neighbours leave out the row itself; the threshold then
-    holds for new rows too.
+    of the fraction ``-threshold_``. Training rows get out-of-fold scores (:func:`~infinitask.out_of_fold_scores`),
+    just as PyOD's nearest neighbours ignore the row itself; the threshold is therefore valid for new rows too.
 
-    Setting ``contamination`` or ``threshold``, also by ``set_params``, moves ``threshold_`` and ``labels_`` of a fitted
-    detector.
+    Setting ``contamination`` or ``threshold``, also by ``set_params``, updates ``threshold_`` and ``labels_`` of a
+    fitted detector.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
         :class:`~infinitask.InfiniteOneClassSVM`, :class:`~infinitask.InfiniteOneClassSVMCV`, or a pipeline of
-        :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is copied, not changed.
+        :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is cloned, not changed.
         None: ``InfiniteOneClassSVM(nested=True, exact_fractions=True)``, and "held-out" for ``threshold="level"``. With
-        "scores" the detector leaves rows out itself, and a model that does so as well (``exact_fractions="auto"``)
-        takes about eight times as long for the same alarms.
+        "scores" the detector holds out rows itself; a model that also does so (``exact_fractions="auto"``) takes about
+        eight times as long for the same alarms.
     contamination : float in (0, 0.5], or threshold object of PyOD, default=0.1
         The fraction of outliers among the rows.
     threshold : {"scores", "level"}, default="scores"
-        How ``threshold_`` follows from a contamination c. "scores": as in PyOD, c of the rows have a larger score, so
-        that ``labels_`` has that many ones. "level": it is −c, and the detector says what the model says with ν = c.
-        With ``exact_fractions="held-out"`` about c of new rows are outside of that set, and about c of ``labels_`` are
-        ones; with True c of the rows of the fit are outside, but more of new rows, and of ``labels_``. c must lie
-        within the fractions of the model, which begin at 0.05 unless its ``measure`` says otherwise.
+        How ``threshold_`` follows from a contamination c. "scores": as in PyOD, a fraction c of the training rows has
+        larger scores, and the same fraction of ``labels_`` is one. "level": the threshold is −c, and the detector
+        predicts as the model does with ν = c. With ``exact_fractions="held-out"`` about c of new rows are outside that
+        set, and about c of ``labels_`` are ones; with True c of the training rows are outside, but more of new rows,
+        and of ``labels_``. c must be within the fractions of the model, which begin at 0.05 unless its ``measure`` says
+        otherwise.
     cv : int, splitter, iterable of (train, test) or None, default=5
-        Which fits score the rows of the fit; each takes as long as the fit itself. A number: shuffled folds. None: no
-        further fits, and rows are scored by the fit that has seen them. These scores are too small: more than c of new
-        rows are beyond the threshold.
+        The folds of the out-of-fold scores; each takes as long as the fit itself. A number: shuffled folds. None: no
+        further fits; the training rows are scored by the fit that has seen them. These scores are too small: more than
+        c of new rows are beyond the threshold.
     random_state : int, RandomState or None, default=None
-        For the shuffle.
+        Seed of the shuffle.
 
     Attributes
     ----------
     detector_ : estimator
-        The fitted model, which can be asked for all that PyOD has no name for.
+        The fitted model, for methods that PyOD does not have.
     decision_scores_ : ndarray (n,)
-        Scores of the rows of the fit.
+        Scores of the training rows.
     threshold_ : float
-        Larger scores are those of outliers.
+        Rows with larger scores are outliers.
     labels_ : ndarray (n,)
-        1 for outliers among the rows of the fit, 0 for others.
+        1 for outliers among the training rows, 0 for others.
 
     Examples
     --------
@@ -103,11 +103,11 @@ class InfiniteOneClassDetector(BaseDetector):
         self.threshold = threshold
         self.cv = cv
         self.random_state = random_state
-        self.contamination = contamination  # before PyOD looks at it: our sentence says more
+        self.contamination = contamination  # before PyOD checks it: our error message says more
         super().__init__(contamination=contamination)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; one of ``CHECKS`` moves the threshold and labels of a fitted detector, or is not set."""
+        """Set an attribute; those in ``CHECKS`` update threshold and labels of a fitted detector, or are refused."""
         before = vars(self).get(name)
         super().__setattr__(name, CHECKS[name](value) if name in CHECKS else value)
         if name in CHECKS and hasattr(self, "decision_scores_"):
@@ -123,21 +123,21 @@ class InfiniteOneClassDetector(BaseDetector):
         Parameters
         ----------
         **params
-            As in scikit-learn.
+            Parameters, as in scikit-learn.
         """
-        # in the order in which the contamination is never outside of the fractions of the model
+        # in an order that never leaves the contamination outside the fractions of the model
         last = "threshold" if params.get("threshold") == "level" else "contamination"
         super().set_params(**dict(sorted(params.items(), key=lambda item: item[0] == last)))
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the level sets of all fractions, and score the rows.
+        """Learn the level sets of all fractions, and score the training rows.
 
         Parameters
         ----------
         X : array or table (n, d)
         y : ignored
-            PyOD warns where it is given.
+            PyOD warns if it is given.
         """
         exact = "held-out" if self.threshold == "level" else True  # scores need no calibrated level sets
         default = InfiniteOneClassSVM(nested=True, exact_fractions=exact)
@@ -165,7 +165,7 @@ class InfiniteOneClassDetector(BaseDetector):
         return self
 
     def decision_function(self, X: Any) -> HostArray:
-        """−θ*(x), larger for rows that are more unusual: (n,), in [−1, 0).
+        """Return −θ*(x), larger for rows that are more unusual: (n,), in [−1, 0).
 
         Parameters
         ----------
@@ -175,21 +175,21 @@ class InfiniteOneClassDetector(BaseDetector):
         return -np.asarray(self.detector_.score_samples(X))
 
     def predict(self, X: Any, return_confidence: bool = False, contamination: Any = None) -> Any:
-        """1 for outliers, 0 for others: (n,).
+        """Return 1 for outliers and 0 for others: (n,).
 
         Parameters
         ----------
         X : array or table (n, d)
         return_confidence : bool
-            Whether the confidence of each prediction is returned as well.
+            Whether to return the confidence of each prediction as well.
         contamination : float, threshold object of PyOD or None
-            Another fraction of outliers than the detector's own, for this prediction.
+            The fraction of outliers for this prediction; None: that of the detector.
         """
         asked = self if contamination is None else self.with_contamination(contamination)
         return super(InfiniteOneClassDetector, asked).predict(X, return_confidence)
 
     def with_contamination(self, contamination: Any) -> Self:
-        """A detector with the same fit and another contamination; this one stays as it is.
+        """Return a detector with the same fit and another contamination; this one does not change.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class InfiniteOneClassDetector(BaseDetector):
         return other
 
     def _check_level(self, model: Any) -> bool:
-        """Whether the threshold is a level of the model; an error if the model does not know it."""
+        """Whether the threshold is a level of the model; raise an error if the model does not know that level."""
         if self.threshold != "level" or not isinstance(self.contamination, (float, int)):
             return False
         low, high = (float(np.ravel(end)[0]) for end in model.measure_.support)
@@ -227,7 +227,7 @@ class InfiniteOneClassDetector(BaseDetector):
         return True
 
     def _process_decision_scores(self) -> Self:
-        """What PyOD calls when scores are known: the threshold and the labels."""
+        """Compute the threshold and the labels; PyOD calls this after the scores."""
         is_level = self._check_level(self.detector_)
         super()._process_decision_scores()
         if is_level:
@@ -237,7 +237,7 @@ class InfiniteOneClassDetector(BaseDetector):
 
 
 def _contamination(contamination: Any) -> Any:
-    """A fraction of outliers or a threshold object, checked; it is kept as it was given."""
+    """Check a fraction of outliers or a threshold object, and return it unchanged."""
     if isinstance(contamination, (float, int)):
         meant = percent_meant(contamination) if contamination <= 50.0 else ""
         number("contamination", contamination, low=0.0, high=0.5, hint=meant or "It is the fraction of outliers.")

@@ -1,7 +1,7 @@
-"""Our models in files of skops: which types skops may load without asking (extra "skops").
+"""Models in skops files: the types that skops may load without asking (extra "skops").
 
-skops loads types that it knows and those that a user trusts. :func:`trusted` names the types of this library that a
-file has, and no others: what else is in the file is still refused.
+skops loads types that it knows and those that a user trusts. :func:`trusted` lists the types of this library that a
+file contains, and no others: skops still refuses everything else in the file.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from infinitask.persistence._names import (
 __all__ = ["trusted"]
 
 HARMLESS = ("functools.partial",)
-"""Types of Python that models hold and skops asks about; what they call needs to be trusted as well."""
+"""Python types that models hold and skops asks about; the functions they call must be trusted as well."""
 
 
 def trusted(file: str | os.PathLike[str] | None = None, *, data: bytes | None = None) -> list[str]:
-    """The types of infinitask that a file of skops has, for ``skops.io.load(file, trusted=trusted(file))``.
+    """List the types of infinitask in a skops file, for ``skops.io.load(file, trusted=trusted(file))``.
 
-    They are the classes of which :func:`infinitask.save` makes files, and those given to
-    :func:`infinitask.persistence.register`. Types of other libraries are not among them: skops knows those of
+    These are the classes that :func:`infinitask.save` supports, and those passed to
+    :func:`infinitask.persistence.register`. Types of other libraries are not included: skops knows those of
     scikit-learn, and asks about the rest.
 
     Parameters
     ----------
     file : str, path or None
-        A file that ``skops.io.dump`` has written. None, and no ``data``: all types, whether a file has them or not.
+        A file written by ``skops.io.dump``. None, and no ``data``: all types, whether a file has them or not.
     data : bytes or None
-        What ``skops.io.dumps`` has made, instead of a file.
+        The result of ``skops.io.dumps``, instead of a file.
 
     Returns
     -------
     list of str
-        Names as skops writes them, sorted.
+        The names of the types as skops writes them, sorted.
 
     See Also
     --------
-    infinitask.save : files of our own, which are read with more suspicion: see the page on saving.
+    infinitask.save : Safetensors files, which are checked more strictly: see the page on saving.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def trusted(file: str | os.PathLike[str] | None = None, *, data: bytes | None = 
 
 
 def _names() -> frozenset[str]:
-    """Where our classes and functions are defined, which is what skops writes."""
+    """The full names of this library's classes and functions by place of definition, as skops writes them."""
     functions = [function_named(name) for name in known_functions() if name.startswith("infinitask.")]
     things: list[Any] = [*registered_classes(), *functions]
     for name in known_classes():

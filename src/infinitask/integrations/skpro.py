@@ -1,7 +1,7 @@
 """Quantile models as probabilistic regressors of skpro.
 
-:class:`InfiniteQuantileProba` has skpro's ``predict_proba``, ``predict_quantiles``, ``predict_interval`` and
-``predict_var`` from one fit; its pipelines, searches and metrics take it as one of their own.
+:class:`InfiniteQuantileProba` provides skpro's ``predict_proba``, ``predict_quantiles``, ``predict_interval`` and
+``predict_var`` from one fit; it works in skpro's pipelines, searches and metrics.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ except ImportError as error:
 __all__ = ["InfiniteQuantileProba"]
 
 ASKED = ("fit", "predict", "predict_interval", "predict_distribution")
-"""What a model must answer."""
+"""The methods that a model must have."""
 
 
 class InfiniteQuantileProba(BaseProbaRegressor):
-    """A quantile model as a probabilistic regressor of skpro: all quantiles, intervals and distributions from one fit.
+    """A probabilistic regressor of skpro: all quantiles, intervals and distributions from one quantile model.
 
     ``predict_quantiles`` and ``predict_interval`` are those of the model itself, for every level, without another fit.
-    ``predict_proba`` is its ``predict_distribution`` as a distribution of skpro, in which quantile functions are sorted
-    and linear between levels: ``cdf``, ``pdf``, ``mean``, ``var`` and the CRPS are those of
+    ``predict_proba`` is its ``predict_distribution`` as a distribution of skpro, with quantile functions that are
+    sorted and linear between levels: ``cdf``, ``pdf``, ``mean``, ``var`` and the CRPS are those of
     :class:`~infinitask.predictive.QuantileDistribution`. ``predict`` is its mean and ``predict_var`` its variance.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
         :class:`~infinitask.InfiniteQuantileRegressor`, :class:`~infinitask.InfiniteQuantileRegressorCV`, or a pipeline
-        of :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is copied, not
+        of :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is cloned, not
         changed. None: :class:`~infinitask.InfiniteQuantileRegressor` with its defaults.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted model, which can be asked for all that skpro has no name for.
+        The fitted model, for methods that skpro does not have.
 
     Examples
     --------
@@ -108,12 +108,12 @@ class InfiniteQuantileProba(BaseProbaRegressor):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for skpro's tests, quick ones.
+        """Return parameters for skpro's tests, chosen for speed.
 
         Parameters
         ----------
         parameter_set : str
-            Ignored: there is one set.
+            Ignored: there is only one set.
         """
         quick: dict[str, Any] = {"n_nodes": 8, "tol": 1e-2, "task_gamma": 10.0}
         return [
@@ -123,38 +123,39 @@ class InfiniteQuantileProba(BaseProbaRegressor):
 
 
 def _named(X: Any) -> Any:
-    """X, with strings as names where some are strings and some are not, which scikit-learn refuses."""
+    """X with all names as strings if only some are strings, which scikit-learn refuses."""
     of_text = [isinstance(name, str) for name in X.columns]
     return X.set_axis([str(name) for name in X.columns], axis=1) if any(of_text) and not all(of_text) else X
 
 
 # ------------------------------------------------------------------------------------------------------ distributions
 class QuantileCurveDistribution(BaseDistribution):
-    """Distributions that are known by their quantile functions, linear between levels, as a distribution of skpro.
+    """Distributions with piecewise linear quantile functions, as a distribution of skpro.
 
-    skpro's own do not hold a quantile function of a thousand levels without loss: ``QPD_Empirical`` makes steps of it,
-    and ``HistogramQPD`` needs values that rise strictly and puts the mass of a bin at its middle for the CRPS.
+    skpro's own classes cannot hold a quantile function of a thousand levels without loss: ``QPD_Empirical`` turns it
+    into steps, and ``HistogramQPD`` needs strictly increasing values and, for the CRPS, puts the mass of a bin at its
+    middle.
 
-    Each entry is one row of a :class:`~infinitask.predictive.QuantileDistribution`, and ``cdf``, ``pdf``, ``mean``,
-    ``var`` and the CRPS are its numbers. The mass beyond the first and the last level lies on the first and the last
-    value, where ``ppf`` stays. ``energy`` is exact, so that skpro's ``CRPS`` is exact too.
+    Each entry is one row of a :class:`~infinitask.predictive.QuantileDistribution`, which computes ``cdf``, ``pdf``,
+    ``mean``, ``var`` and the CRPS. The mass beyond the first and the last level is at the first and the last value,
+    where ``ppf`` is constant. ``energy`` is exact, so skpro's ``CRPS`` is exact too.
 
     Parameters
     ----------
     levels : array (k,)
         τ, ascending, in [0, 1], at least two; the same for all entries.
     values : array (k,), (n, k) or (n, c, k)
-        Q(τ), nondecreasing along the last axis: of a single number, of n rows with one column, or of n rows with c
+        Q(τ), nondecreasing along the last axis: for a single number, for n rows with one column, or for n rows with c
         columns.
     index : index of pandas or None
-        Of the n rows; None: 0, 1, …
+        Index of the n rows; None: 0, 1, …
     columns : index of pandas or None
-        Of the c columns; None: 0, 1, …
+        Index of the c columns; None: 0, 1, …
 
     Notes
     -----
-    ``pmf`` is the jump of the cdf: at the ends, where levels do not reach 0 and 1, and wherever a quantile function is
-    flat. The tag ``distr:measuretype`` is "continuous" where there is no jump, and "mixed" otherwise. ``pdf`` is the
+    ``pmf`` is the jump of the cdf: at the ends if the levels do not reach 0 and 1, and wherever a quantile function is
+    flat. The tag ``distr:measuretype`` is "continuous" if there is no jump, and "mixed" otherwise. ``pdf`` is the
     slope of the cdf over a window, which smooths jumps between the ends.
 
     Examples
@@ -203,14 +204,14 @@ class QuantileCurveDistribution(BaseDistribution):
             exact = [name for name in self.get_tag("capabilities:exact") if name != "pmf"]
             self.set_tags(**{"distr:measuretype": "continuous", "capabilities:exact": exact})
 
-    # ------------------------------------------------------------------------------------------------ parts of it
+    # ------------------------------------------------------------------------------------------------ subsets
     def _loc(self, rowidx: Any = None, colidx: Any = None) -> Any:
         asked = [(key, own) for key, own in ((rowidx, self.index), (colidx, self.columns)) if key is not None]
         if all(isinstance(key, pd.Index) and key.is_unique and key.equals(own) for key, own in asked):
-            return self  # skpro asks so before each function of a frame, and a copy has all levels
+            return self  # skpro calls this before each function of a frame, and a copy has all levels
         for key, own in asked:
             labels = pd.Index([key] if np.isscalar(key) else key)
-            comparable = labels.nlevels == own.nlevels  # a part of a label of several levels is left to skpro
+            comparable = labels.nlevels == own.nlevels  # partial labels of a MultiIndex are left to skpro
             if comparable and not labels.isin(own).all():  # skpro would take the last one
                 missing = labels[~labels.isin(own)][0]
                 raise KeyError(f"{missing!r} was asked for; it is not among the labels {own.to_list()[:5]!r}, ….")
@@ -218,7 +219,7 @@ class QuantileCurveDistribution(BaseDistribution):
 
     def _iloc(self, rowidx: Any = None, colidx: Any = None) -> Any:
         rows, columns = (
-            None if places is None else np.arange(size)[places]  # skpro itself takes no slices and no masks
+            None if places is None else np.arange(size)[places]  # skpro itself supports neither slices nor masks
             for size, places in zip(self._shape, (rowidx, colidx), strict=True)
         )
         return super()._iloc(rows, columns)
@@ -229,7 +230,7 @@ class QuantileCurveDistribution(BaseDistribution):
         return {"levels": self.levels, "values": values if colidx is None else values[..., colidx, :]}
 
     def _jumps(self) -> HostArray:
-        """Where the quantile functions are flat, mass beyond the levels included: (entries, pieces)."""
+        """The jumps where the quantile functions are flat, with the mass beyond the levels: (entries, pieces)."""
         width, values = self._curves._pieces()
         return np.asarray((width > 0.0) & (values[:, 1:] == values[:, :-1]))
 
@@ -273,7 +274,7 @@ class QuantileCurveDistribution(BaseDistribution):
         return self._of_rows(self._curves.crps(np.ravel(x)) + 0.5 * self._spread())
 
     def pdfnorm(self, a: float = 2) -> Any:
-        """∫ f(x)^a dx = E f(X)^(a − 1), with f of :meth:`pdf`: by the midpoint rule over the levels.
+        """Compute ∫ f(x)^a dx = E f(X)^(a − 1), with f of :meth:`pdf`: by the midpoint rule over the levels.
 
         Parameters
         ----------
@@ -292,7 +293,7 @@ class QuantileCurveDistribution(BaseDistribution):
     def _sample(self, n_samples: Any = None) -> Any:
         if n_samples is None:
             return super()._sample()
-        sampled = self._curves.sample(n_samples).T  # at once, from the state of np.random as skpro's own
+        sampled = self._curves.sample(n_samples).T  # all at once, from the state of np.random as in skpro
         if self.ndim == 0:
             return pd.DataFrame(sampled)
         index = pd.concat([pd.DataFrame(index=self.index)] * n_samples, keys=range(n_samples)).index
@@ -304,18 +305,18 @@ class QuantileCurveDistribution(BaseDistribution):
         return np.asarray(np.maximum(2.0 * (self._curves.mean() - first - self._curves.crps(first)), 0.0))
 
     def _of_rows(self, numbers_of_entries: HostArray) -> HostArray:
-        """skpro adds up the energies of a row."""
+        """The sum over the columns of each row, as in skpro's energy."""
         found = self._of_each(numbers_of_entries)
         return found if self.ndim == 0 else found.sum(axis=1, keepdims=True)
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for skpro's tests: a table, one with mass at the ends, and a single number.
+        """Return parameters for skpro's tests: a table, one with mass at the ends, and a single number.
 
         Parameters
         ----------
         parameter_set : str
-            Ignored: there is one set.
+            Ignored: there is only one set.
         """
         levels = np.linspace(0.0, 1.0, 5)
         table = np.cumsum(np.arange(1.0, 31.0).reshape(3, 2, 5) % 7.0 + 0.5, axis=2)

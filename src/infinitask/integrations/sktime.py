@@ -1,9 +1,8 @@
-"""Forecasts with every quantile in sktime: a series becomes a regression, and one fit answers all steps and levels.
+"""Forecast every quantile in sktime: a series becomes a regression, and one fit predicts all steps and levels.
 
 A row has an origin t and a step k. With the season sp, its reference is the last value of the same season, y at
-t + k − sp⌈k/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈k/sp⌉ seasons. Features are differences
-of values, and so is the target: a trend does not lead them out of the range of the fit, and kernels need not
-extrapolate.
+t + k − sp⌈k/sp⌉ (the last value itself if sp is 1), plus the mean change over ⌈k/sp⌉ seasons. Features are differences
+of values, and so is the target: with a trend they stay in the range of the fit, and kernels need not extrapolate.
 
 It needs sktime: ``pip install infinitask[sktime]``.
 """
@@ -32,22 +31,22 @@ except ImportError as error:
 __all__ = ["InfiniteQuantileForecaster"]
 
 CHOOSING_ROWS = 2000
-"""About the largest number of rows that choose kernel and λ."""
+"""The approximate maximum number of rows used to choose the kernel and λ."""
 
 FOLDS = 4
-"""Blocks of consecutive times that are held out in turn."""
+"""The number of blocks of consecutive times that are held out in turn."""
 
 
 class _Rows(NamedTuple):
-    """_Rows of a regression, made from a series.
+    """Rows of a regression, made from a series.
 
     Parameters
     ----------
     inputs : ndarray (n, d)
-        Differences y(t−j) − y(t−j−sp) for j = 0, 1, …, the reference less the mean of the last values, the step, and
-        what is known of the time t + k and of the time of the reference.
+        Differences y(t−j) − y(t−j−sp) for j = 0, 1, …, the reference minus the mean of the last values, the step, and
+        the exogenous variables at the time t + k and at the time of the reference.
     reference : ndarray (n,)
-        What targets are counted from.
+        The values subtracted from the targets.
     times : ndarray of int (n,)
         The position t + k of each target in the series.
     """
@@ -63,9 +62,9 @@ class _Window(NamedTuple):
     Parameters
     ----------
     length : int
-        How many differences.
+        The number of differences.
     season : int
-        Over which time they are taken.
+        The lag of the differences.
     drift : float
         The mean change of the series over a season.
     """
@@ -82,11 +81,11 @@ class _Window(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """The number of values that features need, up to the origin itself."""
+        """The number of values that the features need, up to and including the origin."""
         return self.length + self.season
 
     def rows(self, values: HostArray, origin: HostArray, step: HostArray, known: HostArray | None = None) -> _Rows:
-        """The rows of origins and steps, (n,) each; ``known`` (times, k) has a row for each time.
+        """The rows of the given origins and steps, (n,) each; ``known`` (times, k) has a row for each time.
 
         Examples
         --------
@@ -105,7 +104,7 @@ class _Window(NamedTuple):
         before, then = origin + step - self.season * seasons, origin + step
         reference = values[before] + self.drift * seasons
         parts = [values[lagged] - values[lagged - self.season], (reference - means)[:, None], step[:, None]]
-        # the target is a difference of two times, and what was known of both explains it
+        # the target is a difference between two times, and the exogenous variables of both explain it
         parts += [] if known is None else [known[then], known[before]]
         return _Rows(np.hstack(parts).astype(np.float64), reference, then)
 
@@ -123,9 +122,9 @@ class _Window(NamedTuple):
         return self.rows(values, origin[there], step[there], known)
 
     def scales(self, inputs: HostArray) -> HostArray:
-        """What features are divided by, (d,): their spread, for the j-th difference times 1 + j.
+        """The divisors of the features, (d,): their standard deviations, times 1 + j for the j-th difference.
 
-        What happened long ago counts less, which the data of a short series could not tell.
+        Older values count less, because a short series has too few data to learn this.
         """
         spread = np.std(inputs, axis=0)
         spread[: self.length] = np.sqrt(np.mean(spread[: self.length] ** 2)) * (1.0 + np.arange(self.length))
@@ -135,7 +134,7 @@ class _Window(NamedTuple):
 def _blocks_of_time(times: HostArray) -> list[tuple[HostArray, HostArray]]:
     """Folds (train, test) that hold out the targets of consecutive times.
 
-    _Rows of several steps share a target. If one of them were held out alone, the others would give its target away.
+    Rows of several steps share a target. If one of them were held out alone, the others would reveal its target.
     """
     blocks = np.array_split(np.unique(times), min(FOLDS, np.unique(times).size))
     held_out = [np.isin(times, block) for block in blocks]
@@ -143,15 +142,15 @@ def _blocks_of_time(times: HostArray) -> list[tuple[HostArray, HostArray]]:
 
 
 def _tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
-    """The fitted regressor whose kernel and λ do best on held-out blocks of times, with levels calibrated by them.
+    """Fit a regressor whose kernel and λ are best on held-out blocks of times, which also calibrate its levels.
 
     Parameters
     ----------
     inputs : ndarray (n, d)
-        In units of their spread.
+        Features in units of their spread.
     targets, times : ndarray (n,)
     n_steps : int
-        _Rows of one origin, which stand together; the last origins may have fewer.
+        The number of rows per origin, which are consecutive; the last origins may have fewer.
     """
     if np.unique(times).size < 2 * FOLDS:
         return InfiniteQuantileRegressor(noncrossing="rearrange", alpha=1.0, tol=1e-3).fit(inputs, targets)
@@ -175,39 +174,38 @@ def _tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps:
 
 
 class InfiniteQuantileForecaster(BaseForecaster):
-    """A forecaster of sktime whose one model answers every step of the horizon and every quantile.
+    """A forecaster of sktime that predicts every step of the horizon and every quantile with one model.
 
     The quantile of level θ at the step k after the origin t is r_k + h(x)(θ) with x = (differences of the last values,
-    r_k less their mean, k, exogenous variables of the time t + k and of the reference). The reference r_k is the last
-    value of the same season, y at t + k − sp⌈k/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
-    between: the seasonal naive forecast with a drift. The rows of all origins and steps are fitted together (the
-    direct strategy of reduction, with the step as a feature). Trends need no extrapolation, as only differences are
-    learnt. Where the size of changes follows the level of the series, a transformer may be put before it, as in
-    ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
+    r_k minus their mean, k, exogenous variables at the time t + k and at that of the reference). The reference r_k is
+    the last value of the same season, y at t + k − sp⌈k/sp⌉ (for ``sp=1`` the last value), plus the mean change of the
+    seasons in between: the seasonal naive forecast with drift. The rows of all origins and steps are fitted together
+    (the direct strategy of reduction, with the step as a feature). Only differences are learnt, so trends need no
+    extrapolation. If the size of changes grows with the level of the series, put a transformer before the forecaster,
+    as in ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
 
     Parameters
     ----------
     window_length : int, default=4
-        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are features. The j-th one counts 1/(1 + j) times as much.
+        The number of differences y(t−j) − y(t−j−sp), j = 0, 1, …, used as features. The j-th one has weight 1/(1 + j).
     sp : int, default=1
-        The length of the season, in steps; 1: none.
+        The length of the season, in steps; 1: no season.
     estimator : estimator or None, default=None
-        A model of quantiles, whose ``predict`` takes ``quantiles``; features come in units of their spread. One with
-        a parameter ``cv`` gets folds of consecutive times, unless it has some. None: an
-        :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds, and whose levels are
-        calibrated by them. Folds at random, and the leave-one-out of ``alpha="auto"``, mislead here: steps share
-        targets.
+        A quantile model whose ``predict`` takes ``quantiles``; its features are in units of their spread. A model with
+        a parameter ``cv`` gets folds of consecutive times, unless ``cv`` is set. None: an
+        :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ are best on such folds, which also calibrate
+        its levels. Random folds, and the leave-one-out of ``alpha="auto"``, mislead here because steps share targets.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted model.
     window_ : _Window
-        What is looked at.
+        The window of values that the features use.
 
     See Also
     --------
-    infinitask.InfiniteQuantileRegressor : the model of the rows.
+    infinitask.InfiniteQuantileRegressor : The default model of the rows.
 
     Examples
     --------
@@ -233,14 +231,14 @@ class InfiniteQuantileForecaster(BaseForecaster):
         "capability:update": True,
     }
 
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # this class keeps the series itself
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # this class stores the series itself
 
     def __init__(self, window_length: int = 4, sp: int = 1, estimator: Any = None) -> None:
         self.window_length = window_length
         self.sp = sp
         self.estimator = estimator
         super().__init__()
-        self._y = self._X = None  # sktime fills them where it is told to remember data
+        self._y = self._X = None  # sktime fills them if it is told to remember data
 
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
         count("window_length", self.window_length)
@@ -264,7 +262,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return self
 
     def _learn(self, steps: HostArray) -> None:
-        """Fit the model to the rows of the series that was seen."""
+        """Fit the model to the rows of the series seen so far."""
         values = self._seen_y.to_numpy(dtype=np.float64)
         window = _Window.of(values, int(self.window_length), int(self.sp))
         rows = window.training(values, steps, self._past())
@@ -310,7 +308,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return index, QuantileDistribution(levels, reference[:, None] + curves)
 
     def _asked(self, fh: Any, X: Any) -> tuple[Any, HostArray, HostArray]:
-        """The index of the forecasts, what they are counted from, and the features of the model."""
+        """The index of the forecasts, their references, and the features of the model."""
         steps, index = _steps(fh, self.cutoff), fh.to_absolute_index(self.cutoff)
         low, high = int(self._steps.min()), int(self._steps.max())
         if steps.min() < low or steps.max() > high:
@@ -323,7 +321,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return index, rows.reference, rows.inputs / self._scales
 
     def _known(self, X: Any, index: Any, steps: HostArray) -> HostArray | None:
-        """Exogenous variables of all times up to the last forecast; NaN for times that no forecast is for."""
+        """Exogenous variables at all times up to the last forecast; NaN for times without a forecast."""
         past = self._past()
         if past is None:
             return None
@@ -337,12 +335,12 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return np.vstack([past, future])
 
     def _past(self) -> HostArray | None:
-        """The exogenous variables of the series that was seen, as numbers."""
+        """The exogenous variables of the series seen so far, as numbers."""
         X = self._seen_X
         return None if X is None else np.asarray(X.loc[self._seen_y.index], dtype=np.float64)
 
     def _named(self, X: Any) -> Any:
-        """The exogenous variables of the fit, in its order."""
+        """The exogenous variables of the fit, in the same order."""
         names = self._seen_X.columns
         missing = names[~names.isin(X.columns)]
         if len(missing):
@@ -354,7 +352,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters of sktime's own tests: small models."""
+        """Return parameters for sktime's tests: small models."""
         model = InfiniteQuantileRegressor(alpha=0.1, n_nodes=4, tol=1e-2, noncrossing="rearrange")
         return [{"window_length": 2, "estimator": model}, {"window_length": 1, "sp": 2, "estimator": model}]
 
@@ -365,7 +363,7 @@ def _steps(fh: Any, cutoff: Any) -> HostArray:
 
 
 def _check_gaps(index: Any) -> None:
-    """_Rows are counted as steps of time, so that each time must be there."""
+    """Raise an error if a time is missing, since rows are counted as steps of time."""
     ahead = np.diff(index.asi8 if hasattr(index, "asi8") else index.to_numpy())
     if isinstance(index, pd.DatetimeIndex):
         whole = len(index) < 3 or (index.freq or index.inferred_freq) is not None
@@ -381,5 +379,5 @@ def _check_gaps(index: Any) -> None:
 
 
 def _joined(old: Any, new: Any) -> Any:
-    """What was seen, with what is new; values of the same time are replaced."""
+    """The old data joined with the new data, which replaces values at the same times."""
     return pd.concat([old.loc[~old.index.isin(new.index)], new]).sort_index()
