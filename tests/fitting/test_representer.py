@@ -146,6 +146,14 @@ def test_models_without_representer_coefficients_are_refused() -> None:
         representer_coefficients(InfiniteQuantileRegressor(), X)
 
 
+def test_a_part_of_the_inputs_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = InfiniteQuantileRegressor(n_nodes=8).fit(X, np.sin(2.0 * X[:, 0]))
+    with pytest.raises(ValueError, match=r"The 40 inputs given cannot express .*% of the model"):
+        representer_coefficients(model, X[:40])
+
+
 def test_the_result_is_a_value() -> None:
     found = representer_coefficients(MODELS["quantiles"].fit(X, Y), X)
     assert isinstance(found, Representer)

@@ -31,6 +31,10 @@ SEEN = 1e-9
 coefficients: rounding would be most of what they are. Of an optimum these directions hold as little."""
 
 
+MISSED = 1e-3
+"""Coefficients miss at most this fraction of the norm of the model; those of some of its inputs miss more."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Representer:
@@ -207,7 +211,14 @@ def _smallest(rows: HostArray, coef: HostArray, cols: HostArray) -> HostArray:
     sizes = np.outer(S, T)
     kept = sizes > SEEN * np.max(sizes)
     inner = np.where(kept, Vt @ coef @ Wt.T, 0.0) / np.where(kept, sizes, 1.0)
-    return np.asarray(U @ inner @ Q.T)
+    found = np.asarray(U @ inner @ Q.T)
+    missed = np.linalg.norm(rows.T @ found @ cols - coef)
+    if missed > MISSED * np.linalg.norm(coef):
+        raise ValueError(
+            f"The {len(rows)} inputs given cannot express {missed / np.linalg.norm(coef):.1%} of the model, in norm: they "
+            "are not all training inputs. Give the inputs of the fit."
+        )
+    return found
 
 
 def _split(coefficients: HostArray, m: int) -> tuple[HostArray, HostArray | None]:
