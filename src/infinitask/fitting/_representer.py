@@ -215,8 +215,8 @@ def _smallest(rows: HostArray, coef: HostArray, cols: HostArray) -> HostArray:
     missed = np.linalg.norm(rows.T @ found @ cols - coef)
     if missed > MISSED * np.linalg.norm(coef):
         raise ValueError(
-            f"The {len(rows)} inputs given cannot express {missed / np.linalg.norm(coef):.1%} of the model, in norm: they "
-            "are not all training inputs. Give the inputs of the fit."
+            f"The {len(rows)} inputs given cannot express {missed / np.linalg.norm(coef):.1%} of the model, in norm: "
+            "they are not all training inputs. Give the inputs of the fit."
         )
     return found
 
