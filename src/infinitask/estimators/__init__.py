@@ -1,4 +1,4 @@
-"""The estimators, with scikit-learn's interface: one file for each public class; the finite ones share one.
+"""The estimators, with scikit-learn's interface: one file for each public class; the finite models share one.
 
 Functions that fit an estimator several times are in ``refits.py``.
 """

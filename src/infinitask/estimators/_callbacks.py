@@ -1,7 +1,7 @@
 """Callbacks of scikit-learn (from version 1.9 on): a fit reports how far its duality gap has fallen.
 
-A fit is a task with at most :data:`STEPS` subtasks, "gap". Each stands for the same fraction of the way of log(gap)
-down to log(tol), so that a progress bar shows roughly how much is done. The fit of a self-tuned model has a subtask
+A fit is a task with at most :data:`STEPS` subtasks, "gap". Each subtask is the same fraction of the decrease of
+log(gap) to log(tol), so a progress bar shows roughly the fraction done. The fit of a self-tuned model has a subtask
 "kernel" for each kernel that was tried. A callback cannot stop a fit: the result would have no certificate.
 """
 
@@ -24,7 +24,7 @@ except ImportError:
 
 
 STEPS = 20
-"""Subtasks of a fit."""
+"""The maximum number of subtasks of a fit."""
 
 
 class GapSteps:
@@ -50,9 +50,9 @@ class GapSteps:
 
 @contextmanager
 def reported(estimator: Any, X: Any, y: Any, sample_weight: Any, tuning: bool = False, **more: Any) -> Iterator[None]:
-    """Report the fit inside to the callbacks of an estimator, if it has any.
+    """Report the fit in this context to the callbacks of an estimator, if it has any.
 
-    ``tuning``: kernels that were tried are reported, and no steps of the many candidate fits. ``more`` holds further
+    ``tuning``: report the kernels that were tried, not the steps of the many candidate fits. ``more`` holds further
     arguments of ``fit``; None means that an argument was not given.
     """
     if "_skl_callbacks" not in vars(estimator):

@@ -1,6 +1,6 @@
 r"""Defaults that follow the curves: the widths of both kernels, λ, and the ridge of the mean curve.
 
-They have the smallest leave-one-curve-out error of a regression with the squared loss, which has a closed form.
+They minimise the leave-one-curve-out error of a regression with the squared loss, which has a closed form.
 
 **Curves on one grid** (gaps are filled for this purpose). With the nodes' weights w, √w K_Θ √w = P diag(f) Pᵀ, and the
 scores Z = (Y − mean) √w P split the problem into one for each column: a ridge regression with λ/f_k, whose
@@ -9,9 +9,9 @@ leave-one-out errors have a closed form:
 .. math:: \sum_i \omega_i \sum_k \Big( \frac{z_{ik} - \hat z_{ik}}{1 - \omega_i - S^k_{ii}} \Big)^2, \qquad
     S^k = U \, \mathrm{diag}\Big( \frac{e f_k}{e f_k + \lambda} \Big) U^\top .
 
-**Few points on grids of their own.** With the observations of some rows, √c (k_X + ρ) k_Θ √c = V diag(e) Vᵀ and
+**Few points on separate grids.** With the observations of some rows, √c (k_X + ρ) k_Θ √c = V diag(e) Vᵀ and
 Q = V diag(1/(e + λ)) Vᵀ, the residuals of a held-out curve are Q_ii⁻¹ (Q √c y)_i. Here the mean curve has to be
-smoothed as well, by λ/ρ: if every point is seen once, a free mean curve would go through all of them.
+smoothed as well, by λ/ρ: if every point is observed once, a free mean curve would go through all of them.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from infinitask.losses import Squared
 from infinitask.tasks import Defaults
 
 SEEN_FRACTION, MANY_POINTS = 0.4, 100
-"""Gaps are filled if at least this fraction of the grid was seen, or if the rows have 100 points on average."""
+"""Gaps are filled if at least this fraction of the grid was observed, or if the rows have 100 points on average."""
 
 ENOUGH_VALUES = 10
-"""Observations from which a mean or a median is formed: the mean curve is free if the median node has ten of them."""
+"""The number of observations needed for a mean or a median: the mean curve is free if the median node has ten."""
 
 WIDTHS = (0.3, 0.15, 0.08, 0.04, 0.02, 0.01)
 """Values of σ of the task kernel that are tried, relative to the length of Θ."""
@@ -57,24 +57,24 @@ BIAS_RATIOS = (1e2, 1e4, 1.0)
 """Ratios λ/λ_b that are tried if the mean curve is smoothed."""
 
 MIN_ROWS_FOR_SCALES = 50
-"""Rows from which a scale for each feature is tried: a curve tells more than a number."""
+"""The number of rows from which on a scale for each feature is tried: a curve is more informative than a number."""
 
 MAX_ROWS, MAX_NODES, MAX_POINTS_OF_ROW = 600, 200, 20
-"""Curves on a grid take part with at most 600 rows and 200 nodes, others with 600 observations and 20 in each row."""
+"""Curves on a grid use at most 600 rows and 200 nodes; others use 600 observations, and at most 20 of each row."""
 
 OUTLIER = 3.0
 """Values farther than this from their prediction, in robust standard deviations, are outliers."""
 
 
 def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float, float]:
-    """The choices with the smallest error of held-out curves, λ, and a robust standard deviation of their errors.
+    """Return the choices with the smallest error of held-out curves, λ, and a robust standard deviation of the errors.
 
     Parameters
     ----------
     recipe : Recipe
-        With the λ of half the square where it is known, in the units of the data.
+        With the λ for half the squared loss if it is known, in the units of the data.
     data : Data
-        With targets of size one on the nodes of the design, (n, m), and their shares.
+        With targets of size one on the nodes of the design, (n, m), and their ``share``.
     design : Design
     """
     assert data.y is not None
@@ -114,7 +114,7 @@ def _input_kernels(recipe: Recipe, data: Data) -> list[InputKernel]:
 
 
 def _with_own_scales(held_out: _CurveErrors, kernel: InputKernel) -> InputKernel | None:
-    """The kernel with a scale for each feature, by the leading component of the curves, as for other targets."""
+    """Return the kernel with a scale for each feature, estimated from the leading component of the curves."""
     gamma = held_out.recipe.gamma
     if not isinstance(kernel, Scaled) or not isinstance(gamma, str) or gamma != "auto":
         return None
@@ -123,7 +123,7 @@ def _with_own_scales(held_out: _CurveErrors, kernel: InputKernel) -> InputKernel
 
 
 def _task_gammas(recipe: Recipe, nodes: HostArray) -> list[float | str | None]:
-    """Bandwidths over θ, with σ no less than the usual gap between points.
+    """Return bandwidths over θ, with σ no less than the median gap between points.
 
     A narrower kernel falls back to the mean curve between the points of a grid.
     """
@@ -139,7 +139,7 @@ def _task_gammas(recipe: Recipe, nodes: HostArray) -> list[float | str | None]:
 
 
 def _clipped(y: HostArray, seen: HostArray) -> HostArray:
-    """Targets whose outliers are moved towards the median of the other targets at about the same θ."""
+    """Return targets with outliers clipped towards the median of the other targets at about the same θ."""
     upto = np.cumsum(np.sum(seen, axis=0)) / ENOUGH_VALUES
     part = np.minimum(np.ceil(upto), max(1.0, np.floor(upto[-1]))).astype(np.intp)  # runs of nodes
     clipped = np.array(y)
@@ -158,9 +158,9 @@ def _search(
     gammas: list[float | str | None],
     ratios: tuple[float | None, ...],
 ) -> tuple[Candidate, float]:
-    """Choose the width over θ, then that over x, then the ridge of the mean curve; returns the choices and λ.
+    """Choose the width over θ, then that over x, then the ridge of the mean curve; return the choices and λ.
 
-    Of widths over θ that are about as good, the widest is taken; of those over x, the one with the largest λ.
+    Of widths over θ about as good as the best, it takes the widest; of those over x, the one with the largest λ.
     """
     by_gamma = [Candidate(kernels[0], gamma, ratios[0]) for gamma in gammas]
     tried = [held_out.best(candidate) for candidate in by_gamma]
@@ -236,7 +236,7 @@ class _CurveErrors(ABC):
 
     @abstractmethod
     def revise(self, candidate: Candidate, alpha: float) -> None:
-        """Replace gaps and outliers among the targets by what the model of these choices predicts."""
+        """Replace gaps and outliers among the targets by the predictions of the model with these choices."""
 
     @abstractmethod
     def leading(self) -> tuple[HostArray, HostArray, HostArray]:
@@ -253,7 +253,7 @@ class _GridErrors(_CurveErrors):
         self.weight = data.weight[some] / np.sum(data.weight[some])
         self.nodes, w = design.nodes[kept], design.weights[kept]
         self.seen = seen[np.ix_(some, kept)]
-        if not np.all(seen) or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
+        if not np.all(seen) or kept.size < design.nodes.size:  # the weight of a node is how often it was seen
             w = np.gradient(self.nodes) if kept.size > 1 else np.ones(1)
         self.root_w = np.sqrt(w / np.sum(w))
         self._set_targets(_filled(data, seen, design.nodes)[np.ix_(some, kept)])
@@ -274,7 +274,7 @@ class _GridErrors(_CurveErrors):
         f, P = self._task_basis(candidate)
         e, U = self._basis(candidate.kernel)
         root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + alpha)
-        for _ in range(5):  # fits and fillings of the gaps alternate
+        for _ in range(5):  # alternate between fitting and filling the gaps
             fitted = (U @ (part * (U.T @ (root * self.Y @ P)))) / root @ P.T
             self._set_targets(self.mean + np.where(self.seen, self.Y, fitted) / self.root_w)
 
@@ -314,7 +314,7 @@ class _GridErrors(_CurveErrors):
             residual = Z - (U @ (part * along)) / root
             residual = residual / np.maximum(1.0 - left - (squares @ part) / self.copies[:, None], 1e-12)
             at_nodes = residual @ P.T + rest
-            found.append(np.sum(at_nodes**2, axis=1, where=self.seen))  # filled gaps are no errors
+            found.append(np.sum(at_nodes**2, axis=1, where=self.seen))  # filled gaps do not count
             points.append((at_nodes / self.root_w)[self.seen])
         return np.array(found), points
 
@@ -329,20 +329,20 @@ def _filled(data: Data, seen: HostArray, nodes: HostArray) -> HostArray:
     return Y
 
 
-# ---------------------------------------------------------------------------------------- points of their own
+# ---------------------------------------------------------------------------------------- separate points
 @final
 class _ScatteredErrors(_CurveErrors):
-    """Errors of curves with few points, each on a grid of its own."""
+    """Errors of curves with few points, each on its own grid."""
 
     def __init__(self, recipe: Recipe, data: Data, design: Design) -> None:
         assert data.y is not None
         assert data.share is not None
-        more = _spaced(data.weight.size, MAX_ROWS)  # than those whose errors are computed
+        more = _spaced(data.weight.size, MAX_ROWS)  # more than those whose errors are computed
         self._leading = data.X[more], one_for_each_row(data.y, data.share)[more], data.copies[more]
         counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_POINTS_OF_ROW)
         some = _spaced(data.weight.size, max(2, int(MAX_ROWS / float(np.mean(counts)))))
         self._take_rows(recipe, data, some)
-        self.weight = np.full(some.size, 1.0 / some.size)  # the weights of the rows are among those of the observations
+        self.weight = np.full(some.size, 1.0 / some.size)  # weights of observations include those of rows
         pairs = (data.weight[:, None] * data.share * design.weights)[some]
         points = [np.flatnonzero(row > 0.0) for row in pairs]
         points = [p[_spaced(p.size, MAX_POINTS_OF_ROW)] for p in points]
@@ -353,7 +353,7 @@ class _ScatteredErrors(_CurveErrors):
         self.root_c = np.sqrt(mass * (total / float(np.sum(mass))))
         self.goal = self.root_c * data.y[some][self.row, node]
         self.theta, self.nodes = design.nodes[node], design.nodes
-        # the observations of each row as a line of a table, −1 if there is none
+        # the observations of each row as a line of a table; −1 means none
         place = np.arange(np.max(sizes))
         self.table = np.where(place < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + place, -1)
 

@@ -1,4 +1,4 @@
-"""Curves as targets: y and θ become observations, and these become a grid with weights."""
+"""Curves as targets: convert y and θ to observations, and these to a grid with weights."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from infinitask.field import Field
 from infinitask.losses import Loss, Squared
 
 MOST_NODES = 1_000
-"""More points than this are merged: the cost of a fit is rows × nodes."""
+"""Points are merged if there are more than this: the cost of a fit is rows × nodes."""
 
 WIDEST_CELL = 0.1
-"""An observation stands for at most this fraction of Θ."""
+"""An observation represents at most this fraction of Θ."""
 
 
 class Curves(NamedTuple):
@@ -54,7 +54,7 @@ class Curves(NamedTuple):
     # ------------------------------------------------------------------------------------- construction
     @classmethod
     def of(cls, y: Any, theta: Any = None, default: Any = None, known: HostArray | None = None) -> Curves:
-        """The observations of y, at θ.
+        """Return the observations of y at θ.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class Curves(NamedTuple):
         default : array (T,) or None
             The common grid if ``theta`` is None.
         known : ndarray (T,) or None
-            The points of a fit, if its predictions are scored on these curves: then no other grid is made up.
+            The points of a fit, if its predictions are scored on these curves: then no other grid is assumed.
         """
         values = _numbers_of("y", y)
         if isinstance(values, list) or (values.ndim == 3 and values.shape[2] == 2):
@@ -93,7 +93,7 @@ class Curves(NamedTuple):
 
     @classmethod
     def _of_lists(cls, values: list[HostArray], theta: Any) -> Curves:
-        """A list of arrays, with points in ``theta`` or in the first column of each."""
+        """Return the observations of a list of arrays, with points in ``theta`` or in the first column of each."""
         n = len(values)
         if theta is None:
             wrong = next((i for i, v in enumerate(values) if v.ndim != 2 or v.shape[1] != 2), None)
@@ -120,7 +120,7 @@ class Curves(NamedTuple):
         return cls(row, np.concatenate(at), np.concatenate(values), n)._cleaned()
 
     def _cleaned(self) -> Curves:
-        """Without gaps, sorted, with values at the same θ of a row averaged."""
+        """Return the curves without gaps, sorted, with values at the same θ of a row averaged."""
         if np.any(np.isinf(self.value)):
             i = int(self.row[np.argmax(np.isinf(self.value))])
             raise ValueError(
@@ -140,7 +140,7 @@ class Curves(NamedTuple):
         return self._replace(row=self.row[order], theta=self.theta[order], value=self.value[order])._averaged()
 
     def _averaged(self) -> Curves:
-        """One value for each θ of a row, the mean of all; the order is kept."""
+        """Return the mean of all values at each θ of a row; the order is kept."""
         fresh = np.ones(self.row.size, dtype=bool)
         fresh[1:] = (self.row[1:] != self.row[:-1]) | (self.theta[1:] != self.theta[:-1])
         place = np.cumsum(fresh) - 1
@@ -149,13 +149,13 @@ class Curves(NamedTuple):
 
     # ------------------------------------------------------------------------------------------ derived
     def only(self, kept: HostArray) -> Curves:
-        """The rows where ``kept``, (n,) of bool, is True, numbered anew."""
+        """Return the rows for which ``kept``, (n,) of bool, is True, renumbered."""
         seen, number = kept[self.row], np.cumsum(kept) - 1
         row = number[self.row[seen]]
         return self._replace(row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))
 
     def merged(self, most: int) -> Curves:
-        """At no more than ``most`` points: those in one of ``most`` equal parts of Θ become their mean."""
+        """Merge to at most ``most`` points: the points in each of ``most`` equal parts of Θ become their mean."""
         points = np.unique(self.theta)
         if points.size <= most:
             return self
@@ -168,10 +168,10 @@ class Curves(NamedTuple):
         return self._replace(theta=theta)._averaged()
 
     def shares(self) -> HostArray:
-        """c, (N,): the part of Θ that each observation stands for, half way to its neighbours in the row.
+        """Return c, (N,): the fraction of Θ that each observation represents, half way to its neighbours in the row.
 
         It is at most :data:`WIDEST_CELL`, or the widest part of all points. The first and the last observation of a row
-        stand for as much outside as inside.
+        represent as much outside as inside.
         """
         points = np.unique(self.theta)
         if points.size == 1:
@@ -202,7 +202,7 @@ class Design(NamedTuple):
 
     @classmethod
     def of(cls, curves: Curves, omega: HostArray, most: int | None) -> Design:
-        """The grid of curves with positive row weights ω (n,), with at most ``most`` nodes."""
+        """Return the grid of curves with positive row weights ω (n,), with at most ``most`` nodes."""
         check_magnitude("y", curves.value)
         curves = curves.merged(MOST_NODES if most is None else most)
         nodes, node = np.unique(curves.theta, return_inverse=True)
@@ -217,7 +217,7 @@ class Design(NamedTuple):
 
 
 def own_points(theta: Any, n: int) -> list[HostArray] | None:
-    """θ of a prediction as n arrays of points, one for each row; None if it is one list for all rows."""
+    """Return θ of a prediction as n arrays of points, one for each row; None if all rows share one list."""
     if isinstance(theta, np.ndarray) and theta.ndim == 2:
         theta = list(theta)
     if not isinstance(theta, (list, tuple)) and getattr(getattr(theta, "dtype", None), "kind", "f") != "O":
@@ -237,7 +237,7 @@ def own_points(theta: Any, n: int) -> list[HostArray] | None:
 
 
 def _cells(theta: HostArray, row: HostArray) -> HostArray:
-    """Half the distance between the neighbours of each point in its row; ∞ where a row has no other point."""
+    """Return half the distance between the neighbours of each point in its row; ∞ if a row has no other point."""
     gap = np.where(row[1:] == row[:-1], np.diff(theta), np.nan)
     left, right = np.concatenate([[np.nan], gap]), np.concatenate([gap, [np.nan]])
     left, right = np.where(np.isnan(left), right, left), np.where(np.isnan(right), left, right)
@@ -245,7 +245,7 @@ def _cells(theta: HostArray, row: HostArray) -> HostArray:
 
 
 def days(points: Any) -> Any:
-    """Dates of any resolution as days since the beginning of 1970; everything else unchanged.
+    """Convert dates of any resolution to days since the beginning of 1970; return everything else unchanged.
 
     Examples
     --------

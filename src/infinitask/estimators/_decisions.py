@@ -236,17 +236,17 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
         * ``min_sensitivity``: the fewest false positives with TP/positives ≥ ``min_sensitivity``;
         * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one closest to
-          ``theta_from_costs``. Use it with at least a few hundred positives: with few, chance decides.
+          ``theta_from_costs``. Use it with at least a few hundred positives: with few, the result is mostly noise.
 
         Candidates are equally spaced θ, ratios of costs up to 100 000, and ``theta_from_costs`` itself.
 
         With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the sampling of (X, y),
         P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for false negatives. Starting from the
         cautious end of Θ, each level is tested against the bound by the binomial tail, until one fails. The order is
-        fixed beforehand, so every test has level δ and nothing is assumed of the model. If decisions increase with θ,
-        this is the order statistic of Neyman–Pearson classification (Tong, Feng and Li, 2018).
+        fixed beforehand, so every test has level δ and no assumption is made about the model. If decisions increase
+        with θ, this is the order statistic of Neyman–Pearson classification (Tong, Feng and Li, 2018).
 
-        X must be held out: on the rows of ``fit`` the errors are too few, and the guarantee is void.
+        X must be held out: the training rows have too few errors, and the guarantee does not hold.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return ROCCurve.of(self._confusion(X, y, sample_weight))
 
     def cost_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CostCurve:
-        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, beside constant predictions.
+        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, compared with constant predictions.
 
         Parameters
         ----------

@@ -47,16 +47,15 @@ def set_output(self: Any, *, transform: Any = None, predict: str | None = None) 
     …, those of other tasks "theta_0.5", "nu_0.1", …; intervals are "low" and "high", of several coverages "low_0.9",
     "high_0.9", …; probabilities, and decisions between more than two classes, have the names of the classes. Labels for
     several lists of costs are "theta_0", "theta_1", … in their order. A repeated name is numbered: "q0.5", "q0.5_2".
-    Predictions for Dask collections are Dask arrays in any case. Lists of curves with points of their own, and
-    decisions (n, q, K) for several lists of costs, do not change.
+    Predictions for Dask collections are Dask arrays in any case. Lists of curves with their own points, and decisions
+    (n, q, K) for several lists of costs, do not change.
 
     Parameters
     ----------
     transform : None
-        Models do not transform; a pipeline hands it to its steps.
+        Models do not transform; a pipeline passes it to its steps.
     predict : {"default", "pandas", "polars"} or None
-        "default": arrays. None: unchanged. The global ``transform_output`` of scikit-learn concerns transformers and
-        changes no prediction.
+        "default": arrays. None: unchanged. The global ``transform_output`` of scikit-learn affects transformers only.
 
     Examples
     --------
@@ -139,7 +138,7 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
     if method == "predict_proba" or (method == "decision_function" and len(classes) > 2):
         return classes
     plain = _numbered(values, FRAMED[method])
-    if not hasattr(core, method):  # of another wrapper
+    if not hasattr(core, method):  # a method of another wrapper
         return plain
     asked = inspect.signature(getattr(core, method)).bind(None, *arguments, **options)
     asked.apply_defaults()
@@ -159,14 +158,14 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
     fitted = getattr(core, f"{task}_", None)  # the points of curves
     if fitted is not None and np.ndim(tasks) == 2:  # points of each row
         return plain
-    if tasks is None:  # as the constructor has it, or the fit
+    if tasks is None:  # the default of the constructor, or of the fit
         tasks = getattr(core, task, None) if fitted is None else fitted
     each = [tasks] if values.ndim == 1 else list(np.asarray(tasks))
     return [TASK_PREFIXES[task] + ",".join(_number(part) for part in np.ravel(one)) for one in each]
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """The names with repeated ones numbered from 2 on."""
+    """Return the names, with repeated ones numbered from 2 on."""
     found: list[str] = []
     for name in names:
         numbered = (f"{name}_{k}" for k in itertools.count(2))

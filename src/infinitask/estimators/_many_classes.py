@@ -151,7 +151,7 @@ def decision_values(model: BaseInfiniteTask, X: Any, theta: Any, per_sample: boo
     """Decision values, which sum to zero: (n, K) for one list of costs or one for each row, (n, q, K) for several.
 
     They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
-    costs and decide better than the field at a single θ, above all if a class is rare.
+    costs and decide better than the field at a single θ, especially if a class is rare.
     """
     costs, single = class_costs(costs_by_name(theta, model.classes_), model.classes_.size)
     if per_sample and costs.shape[0] != _num_samples(X):

@@ -43,11 +43,11 @@ class SharedEntries:
         of the normal scores of y, found in at most a few tenths of a second; see ``alpha_``. A number is the λ of the
         formula, in the units of y.
     alpha_bias : float or None, default=0.0
-        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. Some problems keep a
-        tiny ridge (λ_b/2)‖b − c‖² even then because it makes the solver much faster without changing predictions:
-        regressions, objectives with derivatives, a Θ of several dimensions, and calibrated decisions. Its weight is
-        ``alpha_bias_``, and c is the median of y (0 for classes). In all other cases b is a free number at every node,
-        and linear between the nodes.
+        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: the same as ``alpha``. 0: the bias is free. Some
+        problems keep a tiny ridge (λ_b/2)‖b − c‖² even then because it makes the solver much faster without changing
+        predictions: regressions, objectives with derivatives, a Θ of several dimensions, and calibrated decisions. Its
+        weight is ``alpha_bias_``, and c is the median of y (0 for classes). In all other cases b is a free number at
+        every node, and linear between the nodes.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on (0, 1).
     quadrature : str or rule, default="gauss-legendre"
@@ -61,8 +61,8 @@ class SharedEntries:
         The largest number of components of φ. "auto": 250, 500, … up to 4000, until ``kernel_gap_`` is at most 1e-2 or
         ten times ``tol``, or no longer decreases; see ``features_``.
     certify : "kernel" or None, default=None
-        "kernel": bound the distance from the model of the kernel itself, ``kernel_gap_``, if φ is an approximation.
-        This visits all pairs of rows once.
+        "kernel": compute ``kernel_gap_``, a bound on the distance from the model with the exact kernel, if φ is an
+        approximation. This visits all pairs of rows once.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
         Data streamed in blocks use "auto" or "lbfgs", which are equivalent there.
     tol : float, default=1e-4
@@ -72,7 +72,7 @@ class SharedEntries:
     device : str or None, default=None
         None: NumPy. A torch device ("cpu", "cuda"): the data are stored there.
     random_state : int, RandomState or None, default=None
-        Seed of quadrature rules and features that sample at random.
+        Seed of quadrature rules and features that use random sampling.
     verbose : int, default=0
         1 shows evaluations, objective and gap as they change, 2 shows every evaluation.
     warm_start : bool, default=False

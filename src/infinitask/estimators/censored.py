@@ -22,40 +22,39 @@ __all__ = ["InfiniteCensoredQuantileRegressor"]
 
 
 def _known_censoring(name: str, value: Any) -> Any:
-    """``value`` if it names a censoring model or is one, or an error."""
+    """Return ``value`` if it is a censoring model or names one; raise an error otherwise."""
     also = ", or a function of (X, t) that returns the probability P(C ≥ t | x) that a row is not censored before t"
     return value if callable(value) else choice(name, value, ("kaplan-meier",), also)
 
 
 @estimator
 class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
-    """Conditional quantiles of every level where some targets are only known to exceed a bound (right-censoring).
+    """Conditional quantiles of every level for right-censored targets, which are only known to exceed a bound.
 
     min ∫ Σ_i w_i max(θr_i, (θ−1)r_i) dθ / Σ_i w_i + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
     the quantile f = h(x)(θ) + b(θ), r_i = min(t_i, τ_i) − f(x_i), and inverse-probability-of-censoring weights
     w_i = 1/G(min(t_i, τ_i)⁻ | x_i) if the event of row i was observed or t_i ≥ τ_i, else 0.
-    t_i is the time of the event or of the censoring, whichever comes first, and G(t⁻ | x) = P(C ≥ t | x) the
-    probability that a row is not censored before t. The horizon τ_i is the largest event time t of the fit with
-    G(t⁻ | x_i) ≥ ``floor``.
+    t_i is the time of the event or of the censoring, whichever comes first. G(t⁻ | x) = P(C ≥ t | x) is the probability
+    that a row is not censored before t. The horizon τ_i is the largest event time t of the training rows with G(t⁻ |
+    x_i) ≥ ``floor``.
 
-    The estimate assumes that the time of the event and that of the censoring are independent: given x, if ``censoring``
-    depends on x; for "kaplan-meier", the censoring must be independent of x too. Quantiles beyond the horizon cannot be
-    told from the data; predictions of these are lower bounds. Without censored rows, the model is
-    :class:`~infinitask.InfiniteQuantileRegressor`.
+    The estimate assumes that the times of the event and of the censoring are independent given x. With "kaplan-meier",
+    the censoring must be independent of x as well. The data do not identify quantiles beyond the horizon; predictions
+    of these are lower bounds. Without censored rows, the model is :class:`~infinitask.InfiniteQuantileRegressor`.
 
     Parameters
     ----------
     censoring : "kaplan-meier" or callable (X, t) → array (n,), default="kaplan-meier"
-        G: the Kaplan–Meier estimate from the rows of the fit, the same for every x; where times are equal, events come
-        before censorings. A callable gets rows (n, d) and times (n,), and returns P(C ≥ t | x).
+        G. "kaplan-meier": the Kaplan–Meier estimate from the training rows, the same for every x; at equal times,
+        events precede censorings. A callable takes rows (n, d) and times (n,), and returns P(C ≥ t | x).
     floor : float, default=0.1
-        The smallest G that is divided by: no weight exceeds 1/floor. Between 0 and 1.
+        The smallest G in a denominator: no weight exceeds 1/floor. Between 0 and 1.
     noncrossing : float, "rearrange" or "hard", default=1.0
-        As for :class:`~infinitask.InfiniteQuantileRegressor`; rows of weight 0 take no part in it.
+        As in :class:`~infinitask.InfiniteQuantileRegressor`; rows of weight 0 do not count.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
-        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+        As in :class:`~infinitask.InfiniteQuantileRegressor`.
     noncrossing_inputs : array (k, d) or None, default=None
-        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+        As in :class:`~infinitask.InfiniteQuantileRegressor`.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ].
     quantiles : float or array, default=0.5
@@ -65,19 +64,19 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
     Attributes
     ----------
     censoring_ : Censoring
-        The censoring as the fit saw it: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified``
-        the highest level that the data identify on average over x, ``effective`` the number of equally weighted rows
-        that the weights are worth.
+        The censoring of the training rows: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified``
+        is the highest level that the data identify on average over x, and ``effective`` is the effective sample size of
+        the weights.
     calibration_ : ConformalCalibration
-        After :meth:`conformalize` only.
+        Only after :meth:`conformalize`.
     smallest_slope_ : float
-        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training rows of
-        positive weight (and those of ``noncrossing_inputs``).
+        Only with ``noncrossing="hard"``: a proved lower bound of ∂h/∂θ, for all θ and all training rows of positive
+        weight (and ``noncrossing_inputs``).
     {attributes}
 
     See Also
     --------
-    infinitask.InfiniteQuantileRegressor : The same without censoring.
+    infinitask.InfiniteQuantileRegressor : The model without censoring.
 
     Examples
     --------
@@ -110,23 +109,23 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         order = order_in_theta(self, weight_if_rearranged=1.0)
         return CensoredQuantileTask(QuantileTask.loss_for(self.smoothing), order=order)
 
-    # event stands before the weights, so that fit(X, y, event) cannot be mistaken for a fit without censored rows
+    # event precedes the weights, so that fit(X, y, event) cannot be mistaken for a fit without censored rows
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, event: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn the quantile function, from rows in memory.
+        """Learn the quantile function from rows in memory.
 
         Parameters
         ----------
         X : array (n, d)
         y : array (n,), or structured array (n,)
             Times of the event or of the censoring, whichever comes first. A structured array has a boolean field, the
-            event, and a field of times, as those of scikit-survival.
+            event, and a field of times, like those of scikit-survival.
         event : array (n,) or None
-            True where the event was observed, False where the row was censored at y; None: all were observed, or y is
+            True if the event was observed, False if the row was censored at y. None: all events were observed, or y is
             a structured array.
         sample_weight : array (n,) or None
-            Multiplies the weights, and weighs the rows in the Kaplan–Meier estimate.
+            Multiplies the weights, and weights the rows in the Kaplan–Meier estimate.
         """
         if isinstance(X, RowSource):
             raise TypeError(
@@ -135,7 +134,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
             )
         in_memory(X)
         time, observed = _times_and_events(X, y, event)
-        # as one array, which travels to the rows
+        # one array carries both through the fit of the base class
         target = (
             time if observed is None else np.rec.fromarrays([observed, time], dtype=[("event", bool), ("time", float)])
         )
@@ -158,9 +157,9 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
 
     # ---------------------------------------------------------------------------------------- prediction
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The conditional quantiles: (n,) for one level, (n, q) for several.
+        """Predict conditional quantiles: (n,) for one level, (n, q) for several.
 
-        A warning names levels above ``censoring_.identified``, whose predictions are lower bounds.
+        It warns of levels above ``censoring_.identified``, because their predictions are lower bounds.
 
         Parameters
         ----------
@@ -173,10 +172,10 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         return found
 
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
-        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
+        """Predict the interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
 
-        A warning names an upper level above ``censoring_.identified``. Without :meth:`conformalize`, nothing
-        guarantees the coverage.
+        It warns if the upper level is above ``censoring_.identified``. The coverage is guaranteed only after
+        :meth:`conformalize`.
 
         Parameters
         ----------
@@ -200,7 +199,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
             )
 
     def _known_events(self, X: Any, y: Any, event: Any) -> tuple[Any, HostArray | None]:
-        """Times and events, which must be told to a model that has seen censored rows."""
+        """Return times and events; raise an error if events are missing and training rows were censored."""
         check_is_fitted(self)
         structured = getattr(getattr(y, "dtype", None), "names", None) is not None
         if event is None and not structured and self.censoring_.censored > 0.0:
@@ -212,18 +211,18 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         return _times_and_events(X, y, event)
 
     def conformalize(self, X: Any, y: Any, event: Any = None) -> Self:
-        """Calibrate the intervals of every coverage at once, on data that the fit has not seen and without censoring.
+        """Calibrate the intervals of every coverage at once, on held-out rows without censoring.
 
         See :meth:`InfiniteQuantileRegressor.conformalize <infinitask.InfiniteQuantileRegressor.conformalize>`. The
-        guarantee needs rows that are exchangeable with new ones: those whose events happened to be observed are not.
+        guarantee needs rows that are exchangeable with new ones. The uncensored rows of a censored sample are not.
 
         Parameters
         ----------
         X : array (n, d)
-            Not the training rows: their scores are too small.
+            Held-out rows; scores of training rows are too small.
         y : array (n,), or structured array (n,)
         event : array (n,) or None
-            True for every row; others are refused.
+            True for every row; other values raise an error.
         """
         time, observed = self._known_events(X, y, event)
         if observed is not None:
@@ -237,10 +236,10 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
     def score(  # type: ignore[override]
         self, X: Any, y: Any, event: Any = None, sample_weight: Any = None
     ) -> float:
-        """D² of the integrated pinball loss, weighted for the censoring: 1 − loss / loss of the best constants.
+        """Return D² of the integrated pinball loss, weighted for censoring: 1 − loss / loss of the best constants.
 
-        The weights and targets are those of the formula above, with G and the event times of the fit. Without censoring
-        it is the score of :class:`~infinitask.InfiniteQuantileRegressor`.
+        The weights and targets are those of the formula of the class, with G and the event times of the fit. Without
+        censoring, it is the score of :class:`~infinitask.InfiniteQuantileRegressor`.
 
         Parameters
         ----------
@@ -262,7 +261,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
 
 # ------------------------------------------------------------------------------------------------- targets
 def _times_and_events(X: Any, y: Any, event: Any) -> tuple[Any, HostArray | None]:
-    """Times, and whether their events were observed; None: all were."""
+    """Return times, and whether their events were observed; None if all were."""
     if getattr(getattr(y, "dtype", None), "names", None) is not None:
         if event is not None:
             raise ValueError("y is a structured array and event was given too; give the events once.")
@@ -278,7 +277,7 @@ def _times_and_events(X: Any, y: Any, event: Any) -> tuple[Any, HostArray | None
 
 
 def _fields(y: Any) -> tuple[Any, Any]:
-    """Times and events of a structured array."""
+    """Return the times and events of a structured array."""
     names = [name for name in y.dtype.names if y.dtype[name].kind == "b"]
     others = [name for name in y.dtype.names if y.dtype[name].kind in "fiu"]
     if len(names) != 1 or len(others) != 1 or len(y.dtype.names) != 2:
@@ -290,7 +289,7 @@ def _fields(y: Any) -> tuple[Any, Any]:
 
 
 def _events(event: Any) -> HostArray:
-    """Whether events were observed, (n,)."""
+    """Return whether events were observed, (n,)."""
     found = np.asarray(on_host(event))
     known = np.isin(found, (0, 1)) if found.dtype.kind in "biufO" else np.zeros(found.shape, dtype=np.bool_)
     if not np.all(known):

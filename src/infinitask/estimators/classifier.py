@@ -1,4 +1,4 @@
-"""Infinite cost-sensitive classification: what errors cost is chosen after training.
+"""Infinite cost-sensitive classification: the costs of errors are chosen after training.
 
 Two classes have one trade-off θ between their two errors; more than two classes are in
 :mod:`infinitask.estimators._many_classes`.
@@ -31,33 +31,34 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
 
     Two classes: min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ),
     c_θ(y) = (1 + θ)/2 for y = 1 and (1 − θ)/2 for y = −1.
-    θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 false negatives cost more, towards −1 false
-    positives do. The second of the sorted ``classes_`` is the positive one.
+    θ ∈ [−1, 1] weighs the errors: both cost the same at θ = 0, false negatives cost more if θ > 0, and false positives
+    cost more if θ < 0. The second of the sorted ``classes_`` is the positive one.
 
     K > 2 classes: θ = (θ_1, …, θ_K) are the costs of false negatives of each class, Σ_k θ_k = 1, and each class has a
-    field f_k, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) and the same ridges; the
-    largest f_k(x)(θ) decides, which in the best case is the class with the largest θ_k P(y = k | x).
+    field f_k, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) plus the same ridges. The
+    model predicts the class with the largest f_k(x)(θ); the optimal prediction is the one with the largest θ_k P(y = k
+    | x).
 
     Parameters
     ----------
     theta : float or array, default=0.0
-        The trade-off that ``predict`` uses by default; of many classes their costs, (K,), or 0 for equal costs.
+        The trade-off that ``predict`` uses by default. K > 2 classes: their costs, (K,), or 0 for equal costs.
     calibrated : "auto", True or False, default="auto"
         Whether decisions are calibrated after the fit, for new rows and rare classes. A row is positive at θ if its
         probability is above (1 − θ)/2. The probability is a logistic function of h(x)(θ) or of its rank (Platt, 1999),
-        fitted to the held-out rows of ten further, rougher fits. Decisions then go from no positives at θ = −1 to
-        positives only at θ = 1. Many classes: the largest θ_k p_k decides, where p are the fractions of
-        ``predict_proba``, calibrated on the held-out rows of four further fits; see
-        ``ShareScale``. False: the formula above. "auto": True if ``alpha`` is "auto", and
-        False if it is a number. ``field_`` and its certificate do not change.
+        fitted to the held-out rows of ten additional, less accurate fits. Decisions then go from no positives at θ = −1
+        to only positives at θ = 1. K > 2 classes: the largest θ_k p_k decides, with the fractions p of
+        ``predict_proba``, calibrated on the held-out rows of four additional fits; see ``ShareScale``. False: the
+        formula above. "auto": True if ``alpha`` is "auto", and False if it is a number. ``field_`` and its certificate
+        do not change.
     smoothing : float, default=0.0
-        κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
-        solver needs none.
+        κ: if above 0, the kink of the hinge is rounded: ψ₊^κ(1 − y f) replaces (1 − y f)₊. This is a statistical
+        choice; the solver does not need it.
     quadrature : str or rule, default="gauss-legendre"
-        As for other models. Many classes: evenly spread costs in place of "gauss-legendre", always the same; "sobol",
-        "halton" and "monte-carlo" sample them, rules on a grid have no meaning.
+        As in other models. K > 2 classes: "gauss-legendre" means evenly spread costs, always the same; "sobol",
+        "halton" and "monte-carlo" sample costs; rules on a grid do not apply.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on [−1, 1]. Many classes: :class:`~infinitask.measures.ClassCosts`, which is the default,
+        μ on Θ; None: uniform on [−1, 1]. K > 2 classes: :class:`~infinitask.measures.ClassCosts`, which is the default,
         or ``Discrete`` of costs (m, K).
     n_nodes : int or None, default=None
         m; None: 32, and 64 for three to five classes.
@@ -68,15 +69,16 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     classes_ : ndarray (K,)
         The labels; of two, classes_[1] is the positive class.
     n_samples_fit_ : float
-        Rows of positive weight, or the sum of the weights where that is more: a weight of k is a row repeated.
+        The number of rows of positive weight, or the sum of the weights if that is larger: a weight of k means a row
+        repeated k times.
     shift_ : Shift
-        What is added to h(x)(θ); only where decisions of two classes are ``calibrated``.
+        The shift added to h(x)(θ); only if decisions of two classes are ``calibrated``.
     share_scale_ : ShareScale
-        How fractions become probabilities; only if decisions of many classes are ``calibrated``.
+        The map from fractions to probabilities; only if decisions of K > 2 classes are ``calibrated``.
     class_order_ : ndarray (K,) of int
-        Many classes, from the rarest on: the class that each coordinate of evenly spread costs stands for.
+        K > 2 classes, from the rarest on: the class of each coordinate of evenly spread costs.
     nodes_, weights_ : ndarray
-        The quadrature on Θ: (m,) both, or of many classes nodes (m, K).
+        The quadrature on Θ: (m,) both; K > 2 classes: nodes (m, K).
     {attributes}
 
     Examples
@@ -118,7 +120,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         return super()._prepare(X, y, sample_weight)
 
     def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """The rows of more than two classes, with the labels coded as the loss has them."""
+        """Prepare rows of more than two classes, with labels in the coding of the loss."""
         given = self.get_params(deep=False)
         check_given(given, self._constraints)
         X, y, weight, learnt = self._labelled(X, y, sample_weight)

@@ -1,4 +1,4 @@
-"""Intervals with a guarantee around any model of quantiles, tuning included: the whole fit is repeated fold by fold."""
+"""Intervals with guaranteed coverage around any quantile regressor: the whole fit is repeated for each fold."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ __all__ = ["CrossConformal"]
 
 @estimator
 class CrossConformal(RegressorMixin, BaseEstimator):
-    """Intervals that hold a guaranteed fraction of new targets, from all rows, around any model of quantiles.
+    """Prediction intervals with guaranteed coverage around any quantile regressor, calibrated on all rows.
 
-    The model is fitted once for each fold, to the rows outside of it; everything that it learns from data, tuning and
-    calibration of levels included, is repeated. Each row is scored by the fit that has not seen it, and an interval
-    comes from the scores of all rows (CV+, and the jackknife+ for ``cv=n``); see
-    ``CrossCalibration``. Its coverage is about the requested one, and proved to be at least
-    ``calibration_.guaranteed(coverage)``, about 2·coverage − 1, whatever the model. Where ``coverage`` itself must be
-    proved, keep rows aside and call :meth:`InfiniteQuantileRegressor.conformalize
-    <infinitask.InfiniteQuantileRegressor.conformalize>`.
+    The model is fitted once for each fold, to the rows outside the fold. Everything that it learns from data is
+    repeated, including tuning and the calibration of levels. Each row is scored by the fit that held it out, and
+    intervals use the scores of all rows (CV+, or the jackknife+ for ``cv=n``); see ``CrossCalibration``. The coverage
+    is about the requested one. It is proved to be at least ``calibration_.guaranteed(coverage)``, about 2·coverage − 1,
+    for any model. If ``coverage`` itself must be guaranteed, hold out rows and call
+    :meth:`InfiniteQuantileRegressor.conformalize <infinitask.InfiniteQuantileRegressor.conformalize>`.
 
     Parameters
     ----------
@@ -46,13 +45,13 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         A model with ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
         :class:`~infinitask.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
     cv : int, splitter or iterable of (train, test), default=10
-        Every row is held out once. An integer: the number of shuffled folds.
+        The folds; every row must be held out once. An integer: the number of shuffled folds.
     quantiles : float or array, default=0.5
         The levels that ``predict`` returns by default.
     n_jobs : int or None, default=None
-        Folds that are fitted in parallel processes.
+        The number of folds fitted in parallel processes.
     random_state : int, RandomState or None, default=None
-        For the folds.
+        Seed of the folds.
 
     Attributes
     ----------
@@ -80,9 +79,9 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model without each fold, and score the held-out rows.
+        """Fit the model to the rows outside each fold, and score the held-out rows.
 
-        There are no sample weights: weighted rows are not exchangeable.
+        Sample weights are not supported, because weighted rows are not exchangeable.
 
         Parameters
         ----------
@@ -105,7 +104,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
 
     @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The mean of the quantiles of all fits: (n,) for one level, (n, q) for several.
+        """Predict the mean of the quantiles of all fits: (n,) for one level, (n, q) for several.
 
         Parameters
         ----------
@@ -119,7 +118,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
 
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
-        """Intervals that hold a new y with about the probability ``coverage``, surely with the proved one.
+        """Predict intervals that contain a new y with probability about ``coverage``, and at least the guaranteed one.
 
         Parameters
         ----------
@@ -140,22 +139,22 @@ class CrossConformal(RegressorMixin, BaseEstimator):
 
 
 def _fold(model: Any, seen: dict[str, Any], X: Any, y: HostArray) -> tuple[Any, ConformalCalibration]:
-    """The fit to the training rows, and the scores of the held-out rows."""
+    """Return the fit to the training rows, and the scores of the held-out rows."""
     model.fit(**seen)
-    # known to the fit: the scores of a fold must not depend on its own rows in any other way
+    # a scale from the training rows: scores of a fold must not depend on its rows in any other way
     count = seen["y"].size
     scale = Units.of(seen["y"], np.full(count, 1.0 / count), centred=True).spread
     return model, ConformalCalibration.of(_curves(model, X), y, scale)
 
 
 def _curves(model: Any, X: Any) -> Rearrangement:
-    """The quantile functions of the rows, at the percentiles that the model knows."""
+    """Return the quantile functions of the rows, at the percentiles that the model knows."""
     levels = _levels(inner_model(model), 0.0, 1.0)
     values = _quantiles(model, X, levels)
     return Rearrangement.of(levels, values.reshape(-1, levels.size))
 
 
 def _quantiles(model: Any, X: Any, levels: Any) -> HostArray:
-    """Quantiles as an array; predict of a search takes no levels, that of the model it has chosen does."""
+    """Return quantiles as an array, predicted by the inner model: ``predict`` of a search takes no levels."""
     asked = inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
     return np.asarray(asked.predict(X, quantiles=levels))

@@ -28,23 +28,22 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
 
     min ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the expectile
     f = h(x)(θ) + b(θ) and r = y − f.
-    The expectile of level 0.5 is the conditional mean; the others weigh what lies above and below it unequally.
+    The expectile of level 0.5 is the conditional mean; the others weigh positive and negative residuals unequally.
 
     Parameters
     ----------
     noncrossing : float, "rearrange" or "hard", default=0.0
-        λ_nc, the weight of the penalty on expectile curves that cross. "rearrange": weight 0, and every prediction
-        comes from the expectile function of its x sorted on a fine grid of levels: no two levels cross, for any x.
-        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
+        λ_nc, the weight of the penalty on crossing expectile curves. "rearrange": weight 0, and predictions come from
+        the expectile function of each x, sorted on a fine grid of levels; no two levels cross, at any x. "hard": the
+        fit has the constraint that ∂h/∂θ ≥ 0 for all θ at the training rows of positive weight, which is proved to hold
         (kernels "rbf" and "matern52"); see ``smallest_slope_``.
     noncrossing_loss : {"hinge", "squared"}, default="hinge"
-        What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊, or its square as in the paper's table. A weight of
-        the hinge can make curves rise everywhere, one of the square only nearly so.
+        The penalty where ∂f/∂θ < 0: (−∂f/∂θ)₊ for "hinge", or its square as in the paper's table. With "hinge", a large
+        enough weight can make curves increase everywhere; with "squared", only nearly so.
     noncrossing_inputs : array (k, d) or None, default=None
-        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
-        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
-        inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
-        constraint at these and at the training inputs. None: the training inputs.
+        The points x at which crossing is penalised, each with weight 1/k, such as a grid or unlabelled rows. They
+        replace the training rows in the mean of the penalty; include the training rows to keep the order there as well.
+        With "hard", the constraint holds at these points and at the training rows. None: the training rows.
     expectiles : float or array, default=0.5
         The levels that ``predict`` uses by default.
     {parameters}
@@ -52,9 +51,8 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
     Attributes
     ----------
     smallest_slope_ : float
-        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs of
-        positive weight (and those of ``noncrossing_inputs``). A row of ``sample_weight`` 0 takes no part in a fit, and
-        curves may cross there.
+        Only with ``noncrossing="hard"``: a proved lower bound of ∂h/∂θ, for all θ and all training rows of positive
+        weight (and ``noncrossing_inputs``). Rows of ``sample_weight`` 0 are ignored, and curves may cross there.
     {attributes}
 
     Examples
@@ -80,7 +78,7 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:
-        """The conditional expectiles: (n,) for one level, (n, q) for several.
+        """Predict conditional expectiles: (n,) for one level, (n, q) for several.
 
         Parameters
         ----------
@@ -91,7 +89,7 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
         return self._values(X, self.expectiles if expectiles is None else expectiles, "expectiles", strict=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D² of the integrated expectile loss: 1 − loss / loss of the best constants.
+        """Return D² of the integrated expectile loss: 1 − loss / loss of the best constants.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""Finite special cases: a few tasks, named before training, each with a free bias (see ``alpha_bias_``).
+"""Finite special cases: a few tasks, chosen before training, each with a free bias (see ``alpha_bias_``).
 
 These are the models that *Infinite Task Learning in RKHSs* (Brault et al., 2019) compares with.
 
-They are the same problem with other choices of μ, k_Θ and the ridge, and the same solver with the same certificate.
+They solve the same problem with other choices of μ, k_Θ and the ridge, by the same solver with the same certificate.
 
 =====================================  ====================================  ==================  ============
 estimator                              h                                     ridge               bias
@@ -14,7 +14,7 @@ Classifier`                            one function of x for each θ          me
 :class:`QOneClassSVM`                  one function of x for all levels      ½‖h‖²               −t_j, free
 =====================================  ====================================  ==================  ============
 
-Between their tasks they know nothing. Finite multi-task learning with any other matrix of task similarities is
+They predict at their tasks only. Finite multi-task learning with any other matrix of task similarities is
 ``InfiniteTaskEstimator(loss, measure=Discrete(...), task_kernel=TaskMatrix(A))``, and a model that is affine in x and
 piecewise linear in θ (Takeuchi, Hongo, Sugiyama and Nakajima, 2013) is ``InfiniteTaskEstimator(loss, kernel="linear",
 task_kernel="piecewise-linear")``.
@@ -45,14 +45,14 @@ __all__ = [
 
 
 JOINT: dict[str, Any] = {"bias_kernel": "diagonal", "alpha_bias": 0.0, "quadrature": "discrete"}
-"""Tasks that a kernel couples, with a free bias for each."""
+"""Tasks coupled by a kernel, with a free bias for each."""
 
 SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", **JOINT}
-"""Tasks that nothing couples, with a free bias for each."""
+"""Uncoupled tasks, with a free bias for each."""
 
 
 def _atoms(name: str, tasks: Any, **domain: Any) -> Discrete:
-    """The tasks that a constructor names, as a measure; ``domain`` as in :func:`levels_within`."""
+    """Return the tasks of a constructor as a measure; ``domain`` as in :func:`levels_within`."""
     found = levels_within(name, tasks, **domain)
     if np.unique(found).size < found.size:
         raise ValueError(f"{name}={tasks!r} was given; it must be a list of distinct numbers, the tasks to learn.")
@@ -73,7 +73,7 @@ class JointQuantileRegressor(_QuantileEstimator):
     Parameters
     ----------
     quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        The levels, all that the model knows; ``predict`` returns all of them by default.
+        The levels. The model predicts no others; ``predict`` returns all of them by default.
     task_kernel : str or task kernel object, default="rbf"
         The kernel of the levels.
     task_gamma : float or None, default=None
@@ -83,7 +83,7 @@ class JointQuantileRegressor(_QuantileEstimator):
     Attributes
     ----------
     calibration_ : ConformalCalibration
-        After :meth:`conformalize` only.
+        Only after :meth:`conformalize`.
     {attributes}
 
     Examples
@@ -114,19 +114,19 @@ class JointQuantileRegressor(_QuantileEstimator):
 class IndependentQuantileRegressor(_QuantileEstimator):
     """Kernel quantile regression, level by level.
 
-    min (1/n) Σ_i ρ_θ(y_i − f(x_i) − b) + (λ/2)‖f‖², for each level θ by itself (Takeuchi, Le, Sears and Smola, 2006).
+    min (1/n) Σ_i ρ_θ(y_i − f(x_i) − b) + (λ/2)‖f‖², separately for each level θ (Takeuchi, Le, Sears and Smola, 2006).
     Their C is 1/(λ n).
 
     Parameters
     ----------
     quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        The levels, all that the model knows; ``predict`` returns all of them by default.
+        The levels. The model predicts no others; ``predict`` returns all of them by default.
     {parameters}
 
     Attributes
     ----------
     calibration_ : ConformalCalibration
-        After :meth:`conformalize` only.
+        Only after :meth:`conformalize`.
     {attributes}
 
     Examples
@@ -152,27 +152,27 @@ class IndependentQuantileRegressor(_QuantileEstimator):
 class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     """Support vector machines with class weights, one for each trade-off between the errors.
 
-    min (1/n) Σ_i c_θ(y_i) (1 − y_i (f(x_i) + b))₊ + (λ/2)‖f‖², for each trade-off θ by itself, with c_θ(y) = (1 + θ)/2
+    min (1/n) Σ_i c_θ(y_i) (1 − y_i (f(x_i) + b))₊ + (λ/2)‖f‖², separately for each trade-off θ, with c_θ(y) = (1 + θ)/2
     for y = 1 and (1 − θ)/2 for y = −1; their C is 1/(λ n).
 
     Parameters
     ----------
     thetas : array, default=(-0.9, -0.5, 0.0, 0.5, 0.9)
-        The trade-offs, all that the model knows.
+        The trade-offs; the model predicts at no others.
     theta : float, array or None, default=None
         The trade-off among them that ``predict`` uses by default; None: the one closest to 0.
     calibrated : "auto", True or False, default="auto"
-        Whether decisions are calibrated on the held-out rows of further fits; "auto": if ``alpha`` is "auto". See
-        :class:`~infinitask.InfiniteCostSensitiveClassifier`.
+        Whether decisions are calibrated on the held-out rows of additional fits; "auto": only if ``alpha`` is "auto".
+        See :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     {parameters}
 
     Attributes
     ----------
     classes_ : ndarray (2,)
     n_samples_fit_ : float
-        Rows of positive weight, or the sum of the weights where that is more.
+        The number of rows of positive weight, or the sum of the weights if that is larger.
     shift_ : Shift
-        What is added to h(x)(θ); only where decisions are ``calibrated``.
+        The shift added to h(x)(θ); only if decisions are ``calibrated``.
     {attributes}
 
     Examples
@@ -207,21 +207,22 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
 class QOneClassSVM(_LevelSetEstimator):
     """The q-one-class support vector machine: one function of x, and a free threshold for each outlier fraction.
 
-    min ½‖h‖² + (1/q) Σ_j [(1/(ν_j n)) Σ_i (t_j − h(x_i))₊ − t_j] (Glazer, Lindenbaum and Markovitch, 2013). One
-    function for all levels makes the sets nested wherever the thresholds are in order.
+    min ½‖h‖² + (1/q) Σ_j [(1/(ν_j n)) Σ_i (t_j − h(x_i))₊ − t_j] (Glazer, Lindenbaum and Markovitch, 2013). All levels
+    share one function, so the sets are nested if the thresholds are in order.
 
     Parameters
     ----------
     nus : array, default=(0.1, 0.3, 0.5, 0.7, 0.9)
-        The outlier fractions, all that the model knows.
+        The outlier fractions; the model predicts no others.
     nu : float or None, default=None
         The fraction among them that ``predict`` uses by default; None: the smallest.
     exact_fractions : "held-out", True or False, default=False
         Post-fit calibration of the thresholds. False: they are the solution of the problem. True: quantiles of h over
-        the training rows. "held-out": quantiles over the held-out rows of further fits, so that a fraction ν_j of new
-        rows is expected outside; True if rows are streamed in blocks. See :class:`~infinitask.InfiniteOneClassSVM`.
+        the training rows. "held-out": quantiles over the held-out rows of additional fits; a fraction ν_j of new rows
+        is then expected outside. With rows streamed in blocks, it means True. See
+        :class:`~infinitask.InfiniteOneClassSVM`.
     gamma : "auto", float, "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name. "auto": each feature is measured in its interquartile range, and γ is five
+        Bandwidth of a kernel given by name. "auto": each feature is scaled by its interquartile range, and γ is five
         times that of "median".
     {parameters}
 

@@ -43,18 +43,18 @@ square on normal errors, and the ε-insensitive loss is close to its most effici
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     r"""Function-on-vector regression: predict a whole curve from x.
 
-    The training curves may have gaps, or each its own points. For a new x the model predicts the whole curve
+    The training curves may have gaps, or each curve its own points. For a new x, the model predicts the whole curve
     θ ↦ h(x)(θ) + b(θ), by solving
 
     .. math:: \min_{h, b} \; \sum_i \omega_i \sum_{a \in S_i} c_{ia} \, \ell(y_{ia},\, h(x_i)(\theta_{ia}) +
         b(\theta_{ia})) + \tfrac{\lambda}{2} \|h\|^2 + \tfrac{\lambda_b}{2} \|b\|^2
 
     where S_i are the points at which curve i was observed. ω are the sample weights, divided by their sum. The weight
-    c_ia of an observation is the part of Θ that it stands for, so that the sum over a curve is an integral: half the
-    distance between its two neighbours in the same curve, divided by the length of Θ. The first and the last
-    observation stand for as much outside as inside. c_ia is at most a tenth, or the widest gap between all points if
+    c_ia of an observation is the fraction of Θ that it represents, so the sum over a curve is an integral: c_ia is half
+    the distance between its two neighbours in the same curve, divided by the length of Θ. The first and the last
+    observation represent as much outside as inside. c_ia is at most a tenth, or the widest gap between all points if
     that is more. So a curve with 300 points does not count a hundred times as much as one with three, and three points
-    stand for three tenths of a curve, not for all of it. On a common equally spaced grid of T points, c = 1/T.
+    represent three tenths of a curve, not all of it. On a common equally spaced grid of T points, c = 1/T.
 
     Parameters
     ----------
@@ -68,15 +68,16 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     epsilon : float or None, default=None
         ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 standard deviations of the same errors.
     theta : array (T,) or None, default=None
-        The common grid of a y of shape (n, T), if ``fit`` and ``score`` are not given one. None: the names of the
+        The common grid of a y of shape (n, T), if ``fit`` and ``score`` get no ``theta``. None: the names of the
         columns if y is a table and these are numbers or dates, or else T equally spaced points from 0 to 1. For curves
-        with points of their own: the points at which ``predict`` evaluates curves by default; Θ reaches at least from
-        the first to the last. Dates are converted to days since the beginning of 1970, here and everywhere.
+        with their own points: the points at which ``predict`` evaluates curves by default; Θ contains at least the
+        interval from the first to the last. Dates are converted to days since the beginning of 1970, here and
+        everywhere.
     gamma : "auto", float, "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each feature is measured in its own standard
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each feature is scaled by its own standard
         deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that, by the errors of held-out
-        curves. With at least 50 rows, each feature gets a scale of its own if that makes these errors clearly smaller.
-        The other choices do not scale the features; "median": σ is the median distance.
+        curves. With at least 50 rows, each feature gets its own scale if that makes these errors clearly smaller. The
+        other choices do not scale the features; "median": σ is the median distance.
     task_gamma : float, "median" or None, default=None
         Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six fractions of
         the length of Θ, from 0.3 to 0.01 and no less than the median gap between points, by the errors of held-out
@@ -86,19 +87,19 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         widths of both kernels. A number is the λ of the formula, in the units of y.
     alpha_bias : "auto", float or None, default="auto"
         λ_b, the ridge of the mean curve b. "auto": b is free (apart from a negligible ridge) if the median point is
-        observed in at least ten curves. Else it is smoothed by λ/100, λ or λ/10⁴, by the errors of held-out curves. In
-        both cases it is shrunk towards the median of y. None: as ``alpha``.
+        observed in at least ten curves. Otherwise it is smoothed by λ/100, λ or λ/10⁴, by the errors of held-out
+        curves. In both cases it is shrunk towards the median of y. None: as ``alpha``.
     n_nodes : int or None, default=None
         The largest number of nodes; None: 1000. The nodes are the distinct points at which curves were observed. If
-        there are more, Θ is cut into ``n_nodes`` equal parts, the points of a part become one, and the values of a row
-        there are averaged: the cost of a fit is rows × nodes.
+        there are more, Θ is cut into ``n_nodes`` equal parts, the points of each part are merged, and the values of a
+        row there are averaged. The cost of a fit is rows × nodes.
     {parameters}
 
     Attributes
     ----------
     theta_ : ndarray (T,)
         The points at which ``predict`` evaluates curves by default: the common grid of the fit or, for curves with
-        points of their own, the constructor's ``theta`` or the nodes.
+        their own points, the constructor's ``theta`` or the nodes.
     nodes_, weights_ : ndarray (m,)
         The grid, and the fraction of the weight of all observations at each node.
     delta_, epsilon_ : float
@@ -107,8 +108,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
     Notes
     -----
-    ``y`` may hold NaN where a curve was not observed, and each curve may have its own points. Values at the same θ of a
-    row are averaged. If y is one number for each row, it is a curve of one point, and ``predict`` returns (n,).
+    ``y`` may contain NaN where a curve was not observed, and each curve may have its own points. Values at the same θ
+    of a row are averaged. If y is one number for each row, it is a curve of one point, and ``predict`` returns (n,).
 
     With the squared loss, complete curves and given kernels, this is kernel ridge regression with the kernel k_X·k_Θ
     and the weights ω_i c_a.
@@ -162,14 +163,14 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
     # ------------------------------------------------------------------------------------------- fitting
     def _task(self) -> Task:
-        """The task before the data decide the grid."""
+        """Return the task before the grid is known."""
         return CurveTask(self._loss(1.0), Discrete([0.0]))
 
     def _choices(self) -> dict[str, Any]:
         return {"alpha_bias": 0.0} if isinstance(self.alpha_bias, str) else {}
 
     def _loss(self, noise: float) -> BoxLoss:
-        """ℓ; ``noise`` is the standard deviation of the errors."""
+        """Return ℓ; ``noise`` is the standard deviation of the errors."""
         if self.loss == "squared":
             return Squared()
         if self.loss == "huber":
@@ -197,7 +198,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 "samples. Give one curve for each row of X."
             )
         learnt: dict[str, Any] = {"_flat": curves.flat}
-        if not np.all(weight > 0.0):  # the grid is that of the rows that count
+        if not np.all(weight > 0.0):  # only rows of positive weight define the grid
             counted = np.flatnonzero(weight > 0.0)
             curves, X, weight = curves.only(weight > 0.0), X[counted], weight[counted]
             if self._is_precomputed():
@@ -217,7 +218,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return Prepared(recipe, X, design.y, weight, learnt, data)
 
     def _resolved(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
-        """The recipe with units, and with the choices that follow the curves as numbers."""
+        """Return the recipe with units, and with numbers for the choices made from the curves."""
         assert data.y is not None
         held = not isinstance(self.alpha_bias, str) and self.alpha_bias != 0.0
         pairs = data.pair_weight * design.weights
@@ -281,7 +282,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     # ---------------------------------------------------------------------------------------- prediction
     @in_kind
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """The curves h(x)(θ) + b(θ).
+        """Predict the curves h(x)(θ) + b(θ).
 
         Parameters
         ----------
@@ -297,7 +298,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def derivative(self, X: Any, theta: Any = None) -> Any:
-        """The derivative of the curves in θ, such as the speed of growth; with the shapes of ``predict``.
+        """Predict the derivative of the curves in θ, such as the growth rate; shapes are as in ``predict``.
 
         Parameters
         ----------
@@ -323,12 +324,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return values[:, 0] if single else values
 
     def _at(self, X: Any, row: HostArray, tasks: HostArray, order: int = 0) -> HostArray:
-        """h of row ``row[k]`` of a checked X at task ``tasks[k]``, (N,)."""
+        """Return h of row ``row[k]`` of a checked X at task ``tasks[k]``, (N,)."""
         left = np.concatenate([to_host(self.field_.left(block)) for _, block in self._dense_blocks(X)])
         return values_at(self.field_, left, row, tasks, order)
 
     def mean_curve(self, theta: Any = None) -> HostArray:
-        """The mean curve of the training rows, (q,).
+        """Return the mean curve of the training rows, (q,).
 
         Parameters
         ----------
@@ -341,12 +342,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return np.asarray(values[0] if single else values)
 
     def score(self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None) -> float:
-        """D² of the loss over the observations (R² for the squared loss); greater is better, 1 is perfect.
+        """Return D² of the loss over the observations (R² for the squared loss); greater is better, 1 is perfect.
 
         It is 1 − Σ ω_i c_ia ℓ(y_ia, f_ia) / Σ ω_i c_ia ℓ(y_ia, m(θ_ia)), with the weights of the fit's formula for
         these curves. m is the mean curve of the training rows plus the best constant for these observations, the
         prediction of a model without features. Observations outside the range of the fit are ignored, because curves
-        with points of their own may have some.
+        with their own points may have some.
 
         Parameters
         ----------

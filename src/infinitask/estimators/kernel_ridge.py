@@ -25,10 +25,10 @@ __all__ = ["InfiniteKernelRidge"]
 
 @estimator
 class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
-    """Kernel ridge regression for every weight of the ridge from one fit; the weight is chosen at prediction.
+    """Kernel ridge regression for every λ from one fit; λ is chosen at prediction.
 
     min_h ∫ ½ E (y − h(x)(θ))² + ½ 10^θ ‖h(·)(θ)‖² dμ(θ), θ = log₁₀ λ: the regularisation path as one function.
-    Nothing couples the tasks: at every node h(·)(θ) is the kernel ridge regression with λ = 10^θ, and between the nodes
+    The tasks are not coupled: at every node, h(·)(θ) is the kernel ridge regression with λ = 10^θ. Between the nodes,
     the task kernel interpolates.
 
     Parameters
@@ -38,15 +38,17 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     centred : bool, default=True
         Whether the mean of y is subtracted before the fit and added to predictions; False: the formula for y itself.
     task_kernel : str or task kernel object, default="matern52"
-        How the path is interpolated between the nodes: "matern52", "matern32", "rbf", or an object. "diagonal" knows
-        the nodes only; one that leaves h less free there ("constant", "polynomial", a wide Gaussian) couples the tasks.
+        The kernel that interpolates the path between the nodes: "matern52", "matern32", "rbf", or an object. "diagonal"
+        predicts at the nodes only. A kernel that restricts h at the nodes ("constant", "polynomial", a wide Gaussian)
+        couples the tasks.
     task_gamma : float or None, default=None
-        Bandwidth of a task kernel given by name; None: σ is eight mean gaps between nodes, 2.5 for "rbf".
+        Bandwidth of a task kernel given by name; None: σ is eight times the mean gap between nodes, or 2.5 times for
+        "rbf".
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on log₁₀ λ; None: uniform on [−6, 1]. It decides where the nodes lie, and how much each counts in
+        μ on log₁₀ λ; None: uniform on [−6, 1]. It determines the positions of the nodes, and their weights in
         ``objective_`` and ``dual_gap_``.
     n_nodes : int or None, default=None
-        m; None: 30. About four for a decade let values between the nodes agree to 1e-4.
+        m; None: 30. With about four per decade, values between the nodes agree to 1e-4.
     {parameters}
 
     Attributes
@@ -57,7 +59,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     -----
     λ weighs the *mean* of the squared errors, so ``sklearn.kernel_ridge.KernelRidge(alpha=n * λ)`` is the same
     regression. With sample weights ω_i, here normalised to sum one, it is ``KernelRidge(alpha=λ)`` fitted with
-    ``sample_weight=ω``. As there, no bias is learnt: the mean of y takes its place, unless ``centred=False``.
+    ``sample_weight=ω``. Neither learns a bias; here the mean of y replaces it, unless ``centred=False``.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 
     def _prepared_for_all(self, prepared: Prepared, survey: Survey) -> Prepared:
-        """The mean that is taken off is that of all rows, whatever the sample."""
+        """Subtract the mean of all rows, not that of the sample."""
         recipe = prepared.recipe
         if not self.centred or recipe.units is None:
             return prepared
@@ -115,7 +117,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:
-        """The ridge regression: (n,) for one weight, (n, q) for several.
+        """Predict by ridge regression: (n,) for one λ, (n, q) for several.
 
         Parameters
         ----------

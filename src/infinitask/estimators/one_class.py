@@ -1,4 +1,4 @@
-"""Infinite one-class SVM: nested density level sets, the outlier fraction chosen at prediction."""
+"""Infinite one-class SVM: nested density level sets; the outlier fraction is chosen at prediction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from infinitask.tasks.level_set import SORTING_LEVELS
 __all__ = ["InfiniteOneClassSVM"]
 
 SMALL_RIDGE = 1e-6
-"""λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
+"""λ if ``alpha`` is "auto": (λ/2)‖t‖² is then a fraction of about 1e-5 of the objective."""
 
 
 class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
@@ -39,7 +39,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
     nu: float | None
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+        """Return the checked choices that ``fit`` would make, the input of :func:`~infinitask.fitting.learn`."""
         recipe = super().recipe()
         if recipe.bias_kernel is None:
             raise ValueError(
@@ -57,20 +57,20 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     @property
     def offset_(self) -> float:
-        """What is subtracted from ``score_samples`` to get ``decision_function``."""
+        """The value subtracted from ``score_samples`` to get ``decision_function``."""
         check_is_fitted(self)
         return float(self._default_nu())
 
     def _default_nu(self) -> Any:
-        """The default fraction; None in the constructor: the smallest node."""
+        """Return the default fraction: that of the constructor, or the smallest node if it is None."""
         return np.min(self.nodes_) if self.nu is None else self.nu
 
     @in_kind
     def decision_function(self, X: Any, nu: Any = None) -> HostArray:
-        """Nonnegative inside the level set, negative outside: (n,) for one fraction, (n, q) for several.
+        """Return values ≥ 0 inside the level set and < 0 outside: (n,) for one fraction, (n, q) for several.
 
-        With ``nu`` given it is h(x)(ν) − t(ν), put in order over ν if ``nested``. Without, it follows scikit-learn's
-        rule for outlier detectors and is ``score_samples(X) - nu`` for the constructor's ``nu``; the sign is the same.
+        With ``nu``, it is h(x)(ν) − t(ν), sorted over ν if ``nested``. Without ``nu``, it is ``score_samples(X) - nu``
+        for the constructor's ``nu``, as scikit-learn requires of outlier detectors; the sign is the same.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, nu: Any = None) -> HostArray:
-        """+1 inside, −1 outside: (n,) for one fraction, (n, q) for several.
+        """Return +1 inside the level set and −1 outside: (n,) for one fraction, (n, q) for several.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return np.where(self.decision_function(X, nu) >= 0.0, 1, -1)
 
     def threshold(self, nu: Any = None) -> HostArray:
-        """t(ν): the level of h at which the set ends.
+        """Return t(ν), the level of h at the boundary of the set.
 
         Parameters
         ----------
@@ -108,22 +108,23 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     @in_kind
     def score_samples(self, X: Any) -> HostArray:
-        """θ*(x): the fraction at which x leaves the set; small for outliers.
+        """Return θ*(x), the outlier fraction at which x leaves the set; small for outliers.
 
         It is a p-value for "x comes from the distribution of the data": P(θ*(X) ≤ α) ≈ α for a new X from that
-        distribution and α in Θ, because a fraction α lies outside the set of α. Calling x an outlier if θ*(x) ≤ α has
-        about this false positive rate. If thresholds are calibrated on held-out rows (``exact_fractions``), the two
-        sides differ as much as an empirical distribution function of these rows does, with narrow kernels too. With
-        the threshold as fitted, new data fall outside too often, the more so the narrower the kernel.
+        distribution and α in Θ, because a fraction α of the data is outside the set of α. The rule θ*(x) ≤ α for
+        outliers has a false positive rate of about α. If thresholds are calibrated on held-out rows
+        (``exact_fractions``), the error of this rate is that of an empirical distribution function of these rows, even
+        with narrow kernels. With the fitted threshold, new rows fall outside too often, and more often the narrower the
+        kernel.
 
-        Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to
-        ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds
-        for every ν. So the p-value is right at the constructor's ν and below; far above it is too small where sets
-        cross: of 500 normal rows with two features, P(θ*(X) ≤ 0.5) is 0.7.
+        If h − t changes sign more than once (sets are nested only as far as the data suggest it), the change next to
+        ``nu`` counts: θ*(x) ≥ ν if and only if x is inside at the constructor's ν. With ``nested``, this holds for
+        every ν. Hence the p-value is right at the constructor's ν and below. Far above, it is too small if sets cross:
+        P(θ*(X) ≤ 0.5) is 0.7 for 500 normal rows with two features.
 
-        Points beyond Θ = [low, high] are in order as well, without ties: outside of all sets the score is low·h/t, and
-        falls to 0 with the distance; inside of all sets it is 1 − (1 − high)·t/h, which is 1 where high is 1. These are
-        continuous in x, but no p-values.
+        Points beyond Θ = [low, high] are ranked as well, without ties. Outside all sets, the score is low·h/t, which
+        decreases to 0 with the distance. Inside all sets, it is 1 − (1 − high)·t/h, which is 1 if high is 1. These
+        scores are continuous in x, but they are not p-values.
 
         Parameters
         ----------
@@ -166,22 +167,22 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             return np.asarray(host[rows].toarray() if sparse.issparse(host) else host[rows])
 
         if np.any(outside):
-            share = self._beyond(first).outside(dense(outside))
-            score[outside] = np.minimum(low * share, np.nextafter(low, -np.inf))
+            fraction = self._beyond(first).outside(dense(outside))
+            score[outside] = np.minimum(low * fraction, np.nextafter(low, -np.inf))
         if np.any(inside) and high < 1.0:
-            share = self._beyond(last).inside(dense(inside))
-            score[inside] = np.maximum(1.0 - (1.0 - high) * share, high)
+            fraction = self._beyond(last).inside(dense(inside))
+            score[inside] = np.maximum(1.0 - (1.0 - high) * fraction, high)
         return score
 
     def mass_volume_curve(self, X: Any, *, n_samples: int = 10_000, random_state: Any = None) -> MassVolumeCurve:
-        """Mass P(θ*(X) ≥ t) and volume of {x: θ*(x) ≥ t}, see :func:`infinitask.metrics.mass_volume_curve`.
+        """Return the mass P(θ*(X) ≥ t) and volume of {x: θ*(x) ≥ t}; see :func:`infinitask.metrics.mass_volume_curve`.
 
         Parameters
         ----------
         X : array (n, d)
-            Data, best not those of the fit.
+            Preferably held-out rows.
         n_samples : int
-            Points of the Monte Carlo in the bounding box of X.
+            The number of Monte Carlo points in the bounding box of X.
         random_state : int, RandomState or None
 
         Returns
@@ -204,12 +205,14 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
     def mass_volume_area(
         self, X: Any, *, masses: tuple[float, float] = (0.1, 0.9), n_samples: int = 10_000, random_state: Any = None
     ) -> float:
-        """The area under the mass–volume curve, smaller is better; see :func:`infinitask.metrics.mass_volume_area`.
+        """Return the area under the mass–volume curve; smaller is better.
+
+        See :func:`infinitask.metrics.mass_volume_area`.
 
         Parameters
         ----------
         X : array (n, d)
-            Data, best not those of the fit.
+            Preferably held-out rows.
         masses : (float, float)
             The range of masses; fractions 1 − mass outside Θ are not resolved.
         n_samples : int
@@ -229,7 +232,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     # ------------------------------------------------------------------------------------------- inside
     def _points(self, X: Any) -> HostArray:
-        """X as a dense array on the host, of a model whose kernel is known at new points."""
+        """Return X as a dense array on the host; raise an error if the kernel is unknown at new points."""
         check_is_fitted(self)
         if input_kernel(self.recipe_.kernel).precomputed:
             raise ValueError(
@@ -239,15 +242,15 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return np.concatenate([to_host(block) for _, block in self._dense_blocks(self._inputs(X))])
 
     def _beyond(self, levels: HostArray) -> Beyond:
-        """The order of points on the same side of the sets of these levels."""
+        """Return the ranking of points that are on the same side of all sets of these levels."""
         field, device = self.field_, self.recipe_.device
-        # without the bias, beside which the h of a far point would be lost to rounding
+        # without the bias: in their sum, the h of a distant point would be lost to rounding
         sections = field.sections(levels)
         t = self._learnt().shift(levels) - field.bias(levels)
         return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Store a fit, and the row deepest inside the smallest set: distances of distant points are taken from it."""
+        """Store a fit and the row deepest inside the smallest set, the reference for distances of distant points."""
         super()._adopt(fit, prepared)
         self._deepest = None
         if self._looked_at is not None:
@@ -262,38 +265,38 @@ class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
     """Nested density level sets for every outlier fraction from one fit; the fraction is chosen at prediction.
 
     min_(h,t) ∫ E (1/θ)(t(θ) − h(x)(θ))₊ − t(θ) dθ + ½ ∫ ‖h(·)(θ)‖² dθ + (λ/2)‖t‖².
-    {x: h(x)(θ) ≥ t(θ)} leaves out a fraction θ of the data: a density level set of mass 1 − θ.
+    {x: h(x)(θ) ≥ t(θ)} excludes a fraction θ of the data: it is a density level set of mass 1 − θ.
 
     Parameters
     ----------
     nu : float, default=0.1
         The outlier fraction that ``predict`` uses by default.
     nested : bool, default=False
-        Whether the set of a larger fraction lies inside that of a smaller one without exception. The fit has them so
-        where the data ask for it; with True the curve θ ↦ h(x)(θ) − t(θ) of every x is put in order, so that x is
-        inside for ν ≤ θ*(x) and outside for ν > θ*(x), whatever x.
+        Whether the set of a larger fraction is always contained in that of a smaller one. The fit nests the sets only
+        as far as the data suggest it. True: the curve θ ↦ h(x)(θ) − t(θ) of every x is sorted; x is then inside for
+        ν ≤ θ*(x) and outside for ν > θ*(x).
     exact_fractions : "auto", "held-out", True or False, default="auto"
-        Post-fit calibration of t(θ). "held-out": the θ-quantile of h over the held-out rows of ten further, rougher
-        fits, so that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; a fit takes
-        two to four times as long. True: the θ-quantile of h over the training rows, so that the fraction of these
-        outside is θ at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the
-        problem; then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside
+        Post-fit calibration of t(θ). "held-out": the θ-quantile of h over the held-out rows of ten additional, less
+        accurate fits. A fraction θ of new rows is then expected outside, even with few rows and narrow kernels; a fit
+        takes two to four times as long. True: the θ-quantile of h over the training rows. The fraction of these outside
+        is then θ at every θ, up to ties and the resolution of a few hundred levels. False: t is the solution of the
+        problem. Its ridge, its smoothness and rows on the boundary then change the fraction, and new rows are outside
         too often. "auto": "held-out" if ``alpha`` is "auto", and False if it is a number. ``field_`` and its
-        certificate do not change; sets sorted by ``nested`` nearly keep the fraction. If rows are streamed in blocks,
-        "held-out" means True on a sample, whose thousands of rows are as good as new ones.
+        certificate do not change; sets sorted by ``nested`` nearly keep the fraction. With rows streamed in blocks,
+        "held-out" means True on a sample of thousands of rows, which are as good as new ones.
     gamma : float, "auto", "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name. "auto": each feature is measured in its interquartile range, and γ is five
-        times that of "median". Level sets need a narrower kernel than regressions do: over 12
-        anomaly problems the mean AUC is 0.88 with the median rule and 0.91 with four times its γ.
+        Bandwidth of a kernel given by name. "auto": each feature is scaled by its interquartile range, and γ is five
+        times that of "median". Level sets need narrower kernels than regressions: over 12 anomaly detection problems,
+        the mean AUC is 0.88 with the median rule and 0.91 with four times its γ.
     task_gamma : float or None, default=None
-        Bandwidth of a task kernel given by name; None: σ is five mean gaps between nodes.
+        Bandwidth of a task kernel given by name; None: σ is five times the mean gap between nodes.
     bias_kernel : "task", str, task kernel object or None, default="task"
-        Kernel of the threshold t(θ); "task": as the task kernel.
+        Kernel of the threshold t(θ); "task": the task kernel.
     alpha : float or "auto", default="auto"
-        λ, the weight of (λ/2)‖t‖²; small, or the fraction outside differs from θ. 0: the threshold is free. "auto":
-        1e-6.
+        λ, the weight of (λ/2)‖t‖². The fraction outside differs from θ if it is not small. 0: the threshold is free.
+        "auto": 1e-6.
     alpha_bias : float or None, default=None
-        Not used: the threshold is all the bias there is, and ``alpha`` its weight.
+        Not used: the threshold is the only bias, and ``alpha`` is its weight.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [0.05, 1].
     {parameters}
@@ -301,11 +304,11 @@ class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
     Attributes
     ----------
     alpha_, alpha_bias_ : float
-        λ of the fit; both are the same.
+        λ of the fit; both are equal.
     offset_ : float
         ``decision_function(X)`` is ``score_samples(X) - offset_``; the same as ``nu``.
     shift_ : Shift
-        What ``exact_fractions`` added to t; only where it did.
+        The shift of t by ``exact_fractions``; only if t was calibrated.
     {attributes}
 
     Examples

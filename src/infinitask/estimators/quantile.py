@@ -36,7 +36,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The conditional quantiles: (n,) for one level, (n, q) for several.
+        """Predict conditional quantiles: (n,) for one level, (n, q) for several.
 
         Parameters
         ----------
@@ -48,10 +48,10 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
-        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
+        """Predict the interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
 
-        After :meth:`conformalize` it is the conformal interval, which holds a new y with probability ``coverage``
-        whatever the quality of the fit.
+        After :meth:`conformalize`, it is the conformal interval. This contains a new y with probability ``coverage``,
+        even if the fit is poor.
 
         Parameters
         ----------
@@ -85,19 +85,19 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return found[:, 0] if single else found
 
     def conformalize(self, X: Any, y: Any) -> Self:
-        """Calibrate the intervals of every coverage at once, on data that the fit has not seen.
+        """Calibrate the intervals of every coverage at once, on held-out rows.
 
-        Afterwards ``predict_interval(X, coverage)`` is [Q_x(½ − q), Q_x(½ + q)] with Q_x the quantile function of x,
-        sorted, and q the ⌈(n + 1)·coverage⌉-th smallest score of the n calibration pairs; see
-        ``ConformalCalibration``. If these and the new pair are exchangeable, it holds the
-        new y with probability at least ``coverage``, for any n; more than n/(n + 1) takes an infinite interval. No
-        other prediction changes, and the next ``fit`` forgets the calibration. There are no sample weights here:
-        weighted pairs are not exchangeable.
+        Afterwards ``predict_interval(X, coverage)`` is [Q_x(½ − q), Q_x(½ + q)], where Q_x is the sorted quantile
+        function of x, and q the ⌈(n + 1)·coverage⌉-th smallest score of the n calibration pairs; see
+        ``ConformalCalibration``. If these and the new pair are exchangeable, the interval contains the new y with
+        probability at least ``coverage``, for any n; it is infinite if ``coverage`` exceeds n/(n + 1). Other
+        predictions do not change, and the next ``fit`` removes the calibration. Sample weights are not supported,
+        because weighted pairs are not exchangeable.
 
         Parameters
         ----------
         X : array (n, d)
-            Not the training inputs: their scores are too small.
+            Held-out rows; scores of training rows are too small.
         y : array (n,)
 
         Examples
@@ -113,7 +113,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         y = targets_of(X, y)
-        # the objective is in the units of y and knows nothing of the calibration data
+        # the objective is in the units of y and independent of the calibration data
         scale = self.objective_ if self.objective_ > 0.0 else 1.0
         blocks = self._curves(self._inputs(X))
         scores = [ConformalCalibration.score(curves, y[rows], scale) for rows, curves in blocks]
@@ -121,11 +121,11 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return self
 
     def predict_distribution(self, X: Any) -> QuantileDistribution:
-        """The conditional distributions: cdf, pdf, ppf, moments, intervals, samples, scores.
+        """Predict conditional distributions, with cdf, pdf, ppf, moments, intervals, samples and scores.
 
-        They are given by the quantile functions at 1001 levels of Θ (at the nodes, where the model knows no more),
-        sorted, whatever ``noncrossing`` is; :meth:`conformalize` does not change them. Of the mass beyond Θ nothing is
-        known: see :class:`~infinitask.predictive.QuantileDistribution`.
+        They are given by the quantile functions at 1001 levels of Θ (at the nodes if the model predicts no others),
+        and sorted, for any ``noncrossing``; :meth:`conformalize` does not change them. The mass beyond Θ is unknown:
+        see :class:`~infinitask.predictive.QuantileDistribution`.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return _distribution(Rearrangement(self._curve_levels(), values))
 
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
-        """P(Y ≤ y | x): (n,) for one y for all or for each row, (n, q) for several.
+        """Predict P(Y ≤ y | x): (n,) for one y for all rows or one for each, (n, q) for several.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return values[:, 0] if flat else values
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Independent samples from the conditional distributions: (n, n_samples).
+        """Draw independent samples from the conditional distributions: (n, n_samples).
 
         Parameters
         ----------
@@ -186,10 +186,10 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return np.concatenate([_distribution(curves).sample(n_samples, rng) for _, curves in blocks])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D² of the integrated pinball loss: 1 − loss / loss of the best constants.
+        """Return D² of the integrated pinball loss: 1 − loss / loss of the best constants.
 
-        The integral is taken with the nodes and weights of the fit, so models with few nodes are compared at other
-        levels than models with many; ``infinitask.metrics`` has scorers with levels of their own.
+        The integral uses the nodes and weights of the fit, so models with few nodes are scored at other levels than
+        models with many; ``infinitask.metrics`` has scorers with their own levels.
 
         Parameters
         ----------
@@ -217,23 +217,22 @@ class InfiniteQuantileRegressor(Continuum, Explorable, _QuantileEstimator):
     Parameters
     ----------
     noncrossing : float, "rearrange" or "hard", default=1.0
-        λ_nc, the weight of the penalty on quantile curves that cross. It needs a task kernel with a derivative.
-        "rearrange": weight 1 (0 for a kernel without a derivative), and every prediction comes from the quantile
-        function of its x sorted on a fine grid of levels: no two levels cross, for any x.
-        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
-        (kernels "rbf" and "matern52"); see ``smallest_slope_``.
+        λ_nc, the weight of the penalty on crossing quantile curves. It needs a task kernel with a derivative.
+        "rearrange": weight 1 (0 for a kernel without a derivative), and predictions come from the quantile function of
+        each x, sorted on a fine grid of levels; no two levels cross, at any x. "hard": the fit has the constraint that
+        ∂h/∂θ ≥ 0 for all θ at the training rows of positive weight, which is proved to hold (kernels "rbf" and
+        "matern52"); see ``smallest_slope_``.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
-        What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊; ψ₊^κ of it, rounded on [0, κ] with the κ of
-        ``smoothing`` as in the paper's table of M-quantiles (for κ = 0 the same as "hinge"); or its square. A weight of
-        the hinge can make curves rise everywhere, one of the others only nearly so.
+        The penalty where ∂f/∂θ < 0. "hinge": (−∂f/∂θ)₊; "smoothed": ψ₊^κ of it, rounded on [0, κ] with the κ of
+        ``smoothing`` as in the paper's table of M-quantiles (for κ = 0 the same as "hinge"); "squared": its square.
+        With "hinge", a large enough weight can make curves increase everywhere; with the others, only nearly so.
     noncrossing_inputs : array (k, d) or None, default=None
-        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
-        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
-        inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
-        constraint at these and at the training inputs. None: the training inputs.
+        The points x at which crossing is penalised, each with weight 1/k, such as a grid or unlabelled rows. They
+        replace the training rows in the mean of the penalty; include the training rows to keep the order there as well.
+        With "hard", the constraint holds at these points and at the training rows. None: the training rows.
     smoothing : float, default=0.0
-        κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
-        none.
+        κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. This is a statistical choice; the solver
+        does not need it.
     quantiles : float or array, default=0.5
         The levels that ``predict`` uses by default.
     {parameters}
@@ -241,14 +240,13 @@ class InfiniteQuantileRegressor(Continuum, Explorable, _QuantileEstimator):
     Attributes
     ----------
     levels_ : Levels
-        Only if levels are calibrated: the map of levels that every prediction uses; ``field_`` is h itself. See
+        Only if levels are calibrated: the map of levels used by every prediction; ``field_`` is h itself. See
         ``Levels``.
     calibration_ : ConformalCalibration
-        After :meth:`conformalize` only.
+        Only after :meth:`conformalize`.
     smallest_slope_ : float
-        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs of
-        positive weight (and those of ``noncrossing_inputs``). A row of ``sample_weight`` 0 takes no part in a fit, and
-        curves may cross there.
+        Only with ``noncrossing="hard"``: a proved lower bound of ∂h/∂θ, for all θ and all training rows of positive
+        weight (and ``noncrossing_inputs``). Rows of ``sample_weight`` 0 are ignored, and curves may cross there.
     {attributes}
 
     Examples

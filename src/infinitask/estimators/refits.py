@@ -1,4 +1,4 @@
-"""Fits that are repeated: along a path of λ, each started from the one before it, and without each fold of the rows."""
+"""Repeated fits: along a path of λ, each started from the previous one, and to the rows outside each fold."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["fit_path", "out_of_fold_scores"]
 
 
 def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weight: Any = None) -> list[Any]:
-    """The fits for several values of ``alpha``, each started from the one before it.
+    """Fit an estimator for several values of ``alpha``, each fit started from the previous one.
 
-    Features, eigenvectors and quadrature are made once, for the smallest λ, and the largest λ is fitted first: each
-    fit is then close to the next. Every one has its own certified gap, and differs from a fit by itself no more than
-    that allows.
+    Features, eigenvectors and quadrature are computed once, for the smallest λ. The largest λ is fitted first, so each
+    fit is close to the next. Each fit has its own certified gap, and differs from a separate fit by no more than this
+    gap allows.
 
     Parameters
     ----------
     estimator : estimator of this library
-        Left as it is; clones are fitted.
+        It is not changed; clones are fitted.
     X : array (n, d)
     y : array (n,) or None
     alphas : array (k,)
@@ -61,7 +61,7 @@ def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weigh
 
 
 def _check_has_path(estimator: Any) -> None:
-    """An error where an estimator has no λ that a path could follow."""
+    """Raise an error if an estimator has no λ that a path could follow."""
     given = repr(estimator) if isinstance(estimator, (str, type)) else type(estimator).__name__
     if not isinstance(estimator, BaseInfiniteTask) or "alpha" not in estimator.get_params(deep=False):
         raise TypeError(
@@ -72,21 +72,21 @@ def _check_has_path(estimator: Any) -> None:
 
 
 def out_of_fold_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any = None) -> HostArray:
-    """p-values of the rows of a table: which of them are unusual, by fits that have not seen them.
+    """Return out-of-fold p-values of the rows of a table; they are small for unusual rows.
 
-    ``score_samples`` of the rows of a fit is too large, because the sets have grown around them; an outlier among few
-    rows may even be inside. Here each row is scored by a fit to the other folds.
+    ``score_samples`` is too large for training rows, because the sets are fitted to them; an outlier among few rows may
+    even be inside. Here each row is scored by a fit to the other folds.
 
     Parameters
     ----------
     estimator : estimator with ``score_samples``
-        Such as :class:`~infinitask.InfiniteOneClassSVM`, alone or behind the steps of a pipeline; it is copied, and
-        need not be fitted.
+        Such as :class:`~infinitask.InfiniteOneClassSVM`, alone or at the end of a pipeline; it is copied, and need not
+        be fitted.
     X : table (n, d)
     cv : int, splitter or iterable of (train, test), default=5
         An integer: the number of shuffled folds. Every row must be held out once.
     random_state : None, int or numpy.random.RandomState
-        For the shuffle.
+        Seed of the shuffled folds.
 
     Returns
     -------
@@ -109,5 +109,5 @@ def out_of_fold_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any
 
 
 def _scores(model: Any, seen: dict[str, Any], X: Any, _: None) -> HostArray:
-    """The scores of the held-out rows."""
+    """Return the scores of the held-out rows."""
     return np.asarray(model.fit(**seen).score_samples(X))

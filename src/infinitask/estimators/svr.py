@@ -24,16 +24,16 @@ __all__ = ["InfiniteSVR"]
 class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
     """Support vector regression for every half-width ε of the tube from one fit; ε is chosen at prediction.
 
-    min_h ∫ E (|y − h(x)(θ) − b(θ)| − θ)₊ dμ(θ) + (λ/2)‖h‖² + (λ_b/2)‖b‖², θ = ε: how large an error may be before it
-    counts.
+    min_h ∫ E (|y − h(x)(θ) − b(θ)| − θ)₊ dμ(θ) + (λ/2)‖h‖² + (λ_b/2)‖b‖², where θ = ε is the largest error without a
+    loss.
 
     Parameters
     ----------
     epsilon : float or None, default=None
-        The half-width that ``predict`` and ``score`` use by default, in units of y; None: a tenth of the
-        largest, or the smallest if that is more.
+        The half-width that ``predict`` and ``score`` use by default, in units of y; None: a tenth of the largest, or
+        the smallest if that is larger.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on the half-widths, in units of y; None: uniform from 0 to twice the median distance of y from its median.
+        μ on the half-widths, in units of y; None: uniform from 0 to twice the median absolute deviation of y.
     {parameters}
 
     Attributes
@@ -44,9 +44,9 @@ class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
 
     Notes
     -----
-    With ``task_kernel="diagonal"``, ``bias_kernel="diagonal"`` and ``alpha_bias=0`` every node θ_j is a problem of its
-    own, the one of ``sklearn.svm.SVR`` with ε = θ_j and C = w_j / (n λ), where w_j is the node's entry of ``weights_``.
-    Sample weights, normalised to sum one, take the place of 1/n.
+    With ``task_kernel="diagonal"``, ``bias_kernel="diagonal"`` and ``alpha_bias=0`` every node θ_j is a separate
+    problem, that of ``sklearn.svm.SVR`` with ε = θ_j and C = w_j / (n λ), where w_j is the node's entry of
+    ``weights_``. Sample weights, normalised to sum one, replace 1/n.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, epsilon: Any = None) -> HostArray:
-        """The regression: (n,) for one half-width, (n, q) for several.
+        """Predict y: (n,) for one half-width, (n, q) for several.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ PENALTIES: dict[str, Penalty] = {
 
 
 def _default_measure(loss: Loss) -> Measure:
-    """Uniform on the support of a loss, or on its domain; where that has no end a measure has to be given."""
+    """Return the uniform measure on the support or domain of a loss; an unbounded domain needs a given measure."""
     ends = np.asarray(loss.domain if loss.support is None else loss.support, dtype=np.float64)
     if not np.all(np.isfinite(ends)):
         return Uniform()
@@ -63,29 +63,29 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
         :class:`~infinitask.losses.FunctionLoss`.
     penalty : "ridge", "integrated", "both" or penalty object, default="ridge"
         "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
-        :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ; "both": their sum. Other sums are written as
-        sums: ``Ridge() + 2.0 * IntegratedRidge()``.
+        :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ; "both": their sum. Write other sums
+        explicitly: ``Ridge() + 2.0 * IntegratedRidge()``.
     noncrossing : float, default=0.0
-        λ_nc, the weight of the penalty on decreasing in θ.
+        λ_nc, the weight of the penalty on curves that decrease in θ.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
-        What λ_nc weighs where d = ∂f/∂θ < 0: (−d)₊, the smoothed ψ₊^κ(−d) with the ``kappa`` of the loss (without one
-        the same as "hinge"), or (−d)₊².
+        The penalty where d = ∂f/∂θ < 0: (−d)₊, the smoothed ψ₊^κ(−d) with the ``kappa`` of the loss (the same as
+        "hinge" if it has none), or (−d)₊².
     noncrossing_inputs : array (k, d) or None, default=None
-        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
-        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
-        inputs too, if they shall count: nothing else keeps the curves there in order. None: the training inputs.
+        The points x at which crossing is penalised, each with weight 1/k, such as a grid or unlabelled rows. They
+        replace the training rows in the mean of the penalty; include the training rows to keep the order there as well.
+        None: the training rows.
     theta : float, array or None, default=None
-        The task that ``decision_function`` predicts by default; None: the median of the measure, or the point of
-        largest weight of a discrete one in several dimensions.
+        The task that ``decision_function`` predicts by default; None: the median of the measure; for a discrete measure
+        in several dimensions, the point of largest weight.
     measure : measure, (low, high), frozen scipy.stats distribution, list of these or None, default=None
-        μ on Θ; a list has one for each coordinate of θ; None: uniform on the domain of the loss. A loss of your own
-        that names no domain needs one.
+        μ on Θ; a list has one for each coordinate of θ; None: uniform on the domain of the loss. A custom loss without
+        a domain needs a measure.
     {parameters}
 
     Attributes
     ----------
     nodes_, weights_ : ndarray (m,)
-        The quadrature on Θ; the nodes are (m, d) where Θ ⊂ ℝ^d with d > 1.
+        The quadrature on Θ; the nodes are (m, d) if Θ ⊂ ℝ^d with d > 1.
     {attributes}
 
     Examples
@@ -151,7 +151,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
 
     @in_kind
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:
-        """h(x)(θ): (n,) for one task, (n, q) for several.
+        """Return h(x)(θ): (n,) for one task, (n, q) for several.
 
         Parameters
         ----------
@@ -163,11 +163,11 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
 
     @in_kind
     def predict(self, X: Any, theta: Any = None) -> HostArray:
-        """The same as :meth:`decision_function`."""
+        """Return the same values as :meth:`decision_function`."""
         return self.decision_function(X, theta)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Minus the integrated loss, −Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)): greater is better.
+        """Return minus the integrated loss, −Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)); greater is better.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
 
     @property
     def explore(self) -> Any:
-        """There is no page for a loss that the library does not know; asking for one says which models have it."""
+        """Raise an error that names the models with an interactive page: a general loss has none."""
         raise AttributeError(
             f"{type(self).__name__} has no explore: a page has to know what h(x)(θ) means. The models for quantiles, "
             "costs and level sets have one; of this model, draw predict(X, theta)."
@@ -211,7 +211,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
         if self.theta is not None:
             return self.theta
         check_is_fitted(self)
-        if isinstance(self.measure_, Discrete) and self.measure_.dim > 1:  # points of a plane have no median
+        if isinstance(self.measure_, Discrete) and self.measure_.dim > 1:  # no median in several dimensions
             return self.nodes_[np.argmax(self.weights_)]
         median = self.measure_.ppf(np.full((1, self.measure_.dim), 0.5))[0]
         return median[0] if self.measure_.dim == 1 else median
