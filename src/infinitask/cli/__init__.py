@@ -1,6 +1,6 @@
-"""The command ``infinitask``: from a file with a table to a model, predictions and a page (extra "cli").
+"""The command ``infinitask``: from a table in a file to a model, predictions and a page (extra "cli").
 
-``infinitask report data.csv --target price`` is all that a page needs; ``infinitask --help`` lists the commands.
+``infinitask report data.csv --target price`` is enough for a page; ``infinitask --help`` lists the commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 if all went well, 1 after an error, 2 for a wrong call, 130 after Ctrl-C.
+    """Run a command; return 0 on success, 1 after an error, 2 for a wrong call, 130 after Ctrl-C.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print("The command line needs typer and rich: pip install infinitask[cli]", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:  # while packages are imported; commands say what became of their work
+    except KeyboardInterrupt:  # during imports; commands report what became of their work
         return 130
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -36,7 +36,7 @@ NOT_HERE = (
 )
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""Settings of a command whose words another one reads."""
+"""Context settings of a command that passes its words on to another one."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,7 +47,7 @@ app = typer.Typer(
 
 
 def _numbers(name: str, low: float, meaning: str) -> Any:
-    """An option of numbers from ``low`` to 1 with commas between them."""
+    """An option for a comma-separated list of numbers from ``low`` to 1."""
 
     def read(text: str) -> list[float]:
         try:
@@ -322,7 +322,7 @@ def reproduce(context: typer.Context) -> None:
     """
     folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
     print(f"The experiments are those of {folder}.", file=sys.stderr)
-    sys.path.insert(0, str(folder))  # for processes that are started too
+    sys.path.insert(0, str(folder))  # also for child processes
     experiments: Any = import_module("experiments.__main__")
     if not context.args:
         print("\n".join([*experiments.NAMES, "defaults", "all"]))
@@ -334,11 +334,11 @@ def reproduce(context: typer.Context) -> None:
         if isinstance(end.code, int) or end.code is None:
             raise
         print(end.code, file=sys.stderr)
-        # experiments turn an interrupt into a sentence about what is kept
+        # experiments report an interrupt themselves, with a sentence about what is kept
         raise typer.Exit(INTERRUPTED if isinstance(end.__context__, KeyboardInterrupt) else FAILED) from None
 
 
-# ------------------------------------------------------------------------------------------------- what was typed
+# -------------------------------------------------------------------------------------------------------- options
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
@@ -352,10 +352,10 @@ def _costs(fn_cost: float | None, fp_cost: float | None) -> tuple[float, float] 
 
 
 def clone_of(here: Path, package: Path) -> Path:
-    """The folder of a clone: the one that this package is in, else the current one or the nearest around it.
+    """The folder of the clone: the one of this package, otherwise the current folder or the nearest parent that is one.
 
-    Experiments need data, peers and hours, and are no part of the installed package. Code of a folder is run only if
-    its ``pyproject.toml`` says that it is this project.
+    Experiments need data, other libraries and hours, and are not part of the installed package. The code of a folder is
+    run only if its ``pyproject.toml`` says that it is this project.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def clone_of(here: Path, package: Path) -> Path:
     for folder in (package.parent.parent, here, *here.parents):
         if not (folder / "experiments" / "__main__.py").is_file() or not (folder / "src" / "infinitask").is_dir():
             continue
-        with suppress(OSError, ValueError, LookupError, TypeError):  # it cannot be read, or is no such file
+        with suppress(OSError, ValueError, LookupError, TypeError):  # it cannot be read, or is not such a file
             if tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"] == PROJECT:
                 return folder
     raise CommandError(NOT_HERE)

@@ -1,4 +1,4 @@
-"""Which model a table gets, how it is fitted, and what it is asked."""
+"""Choose the model for a table, fit it, and prepare its data for predictions."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from infinitask.tuning import (
 )
 
 MIN_ROWS = 20
-"""The fewest rows that are learnt from, and that calibrate intervals: 19 rows allow coverages up to 0.95."""
+"""The minimum number of rows for a fit and for calibrating intervals: 19 rows allow coverages up to 0.95."""
 
 
 class Model(NamedTuple):
-    """The model of a task, its parameters, and how long a fit takes.
+    """The model of a task, its parameters, and the time of a fit.
 
     Parameters
     ----------
     make : type
     parameters : dict
     seconds : float
-        Of one core, for 1 000 rows and 8 features.
+        Seconds on one core, for 1 000 rows and 8 features.
     growth : float
-        The power of the rows with which they grow.
+        The exponent with which the time grows in the number of rows.
     harder : float
-        How many times as long other tables take, those with rare classes or many features.
+        The factor by which difficult tables take longer, those with rare classes or many features.
     """
 
     make: type[Any]
@@ -69,11 +69,11 @@ MODELS = {
     (Task.LEVEL_SET, False): Model(InfiniteOneClassSVM, {}, 3.0, 1.2, 4.0),
     (Task.LEVEL_SET, True): Model(InfiniteOneClassSVMCV, {}, 24.0, 0.5, 4.0),
 }
-"""By task and whether the model tunes itself."""
+"""Models by task and by whether the model tunes itself."""
 
 
 class Rows(NamedTuple):
-    """Inputs and targets of a task, and what a person should know about them."""
+    """Features and targets of a task, with notes for the user."""
 
     task: Task
     X: Any
@@ -82,27 +82,27 @@ class Rows(NamedTuple):
     reason: str
     notes: Sequence[str] = ()
     positive: Any = None
-    """The label of the positive class, where there are two."""
+    """The label of the positive class, if there are two classes."""
 
     @property
     def classes(self) -> int:
-        """How many there are; 0 where the target is no class."""
+        """The number of classes; 0 if the target is not a class."""
         return int(self.y.nunique()) if self.task is Task.COST else 0
 
 
 def rows_of(
     table: TableFile, target: str | None, task: Task | None, ignored: list[str], positive: str | None = None
 ) -> Rows:
-    """The rows to learn from; the task is guessed where none is given.
+    """Prepare the training rows; guess the task if none is given.
 
     Parameters
     ----------
     table : TableFile
     target : str or None
-        Of the column that is learnt; None: level sets.
+        Name of the target column; None: level sets.
     task : Task or None
     ignored : list of str
-        Columns that are no features.
+        Columns that are not used as features.
     positive : str or None
         The label of the positive class; None: the rarer one.
     """
@@ -147,7 +147,7 @@ def rows_of(
 
 
 def _has_target(table: TableFile, target: str, why: str, notes: list[str]) -> Any:
-    """Whether a row has a target; those without one are noted."""
+    """Whether each row has a target; a note reports the rows without one."""
     check_column(table, target, why)
     known = table.frame[target].notna().to_numpy()
     if not known.any():
@@ -158,7 +158,7 @@ def _has_target(table: TableFile, target: str, why: str, notes: list[str]) -> An
 
 
 def _without_texts(X: Any, notes: list[str]) -> Any:
-    """The columns without texts of many values: texts that an encoding has not seen would all be unusual."""
+    """Drop text columns with many values: texts that the encoder has not seen would all be unusual."""
     texts = tabular(None).named_steps["table"].fit(X).kind_to_columns_["high_cardinality"]
     if not texts:
         return X
@@ -192,7 +192,7 @@ def _is_constant(table: TableFile, column: Any) -> bool:
 
 # ----------------------------------------------------------------------------------------------------- fitting
 def held_out(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Rows to learn from and rows to look at; classes have the same fraction in both."""
+    """Split into training rows and held-out rows; a class has the same fraction in both."""
     labels = rows.y if rows.task is Task.COST else None
     train, test = train_test_split(np.arange(rows.X.shape[0]), test_size=share, random_state=seed, stratify=labels)
     return _part(rows, np.sort(train)), _part(rows, np.sort(test))
@@ -204,13 +204,13 @@ def _part(rows: Rows, taken: Any) -> Rows:
 
 
 def smallest_fraction(n: int) -> float:
-    """The smallest fraction that level sets of n rows learn: ten rows, and from 1% to 5% of them."""
+    """The smallest fraction that level sets of n rows learn: ten rows, limited to the range from 1% to 5%."""
     return float(np.clip(10.0 / n, 0.01, 0.05))
 
 
 # ------------------------------------------------------------------------------------------------ a fitted model
 def task_of(model: Any) -> Task:
-    """What a fitted model has learnt."""
+    """The task that a fitted model has learnt."""
     own = {"predict_distribution": Task.QUANTILE, "roc_curve": Task.COST, "mass_volume_curve": Task.LEVEL_SET}
     for method, task in own.items():
         if hasattr(model, method):
@@ -221,12 +221,12 @@ def task_of(model: Any) -> Task:
 
 
 def last(model: Any) -> Any:
-    """The model itself, without the steps before it; a self-tuned model is not opened."""
+    """The last step of a pipeline; a self-tuned model is not opened."""
     return inner_model(model, stop=lambda inner: not isinstance(inner, Pipeline))
 
 
 def calibration(model: Any, task: Task) -> str:
-    """Which post-fit calibration the model had."""
+    """The kind of post-fit calibration of the model."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
         calibrated = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
@@ -246,7 +246,7 @@ def inputs_of(model: Any, table: TableFile) -> Any:
 
 
 def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, list[str]]:
-    """Features and targets of rows whose targets are known, and notes; level sets have no targets."""
+    """Features and targets of the rows with known targets, and notes; level sets have no targets."""
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []
     if task is Task.LEVEL_SET:

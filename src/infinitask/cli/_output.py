@@ -1,4 +1,4 @@
-"""What a person sees: results on standard output, progress and notes on standard error, errors as one sentence."""
+"""Output for the user: results on standard output, progress and notes on standard error, errors as one sentence."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from typer.core import TyperCommand
 from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
 
 FAILED, INTERRUPTED = 1, 130
-"""Exit codes; 0 is success and 2, by typer, a wrong call."""
+"""Exit codes; 0 means success and 2, set by typer, a wrong call."""
 
 SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
-"""With this variable of the environment, errors keep their traceback."""
+"""If this environment variable is set, errors keep their traceback."""
 
 LONGEST = 36
-"""Characters of what is done now, so that the line fits a screen of 80 columns."""
+"""The maximum number of characters that describe the current step: the line then fits a screen of 80 columns."""
 
 
 class CommandError(Exception):
-    """What a person can do something about, as a sentence."""
+    """An error that the user can do something about, as a sentence."""
 
 
 class ProgressLine:
-    """One line on a terminal about the work that goes on, and a clock that ends a comparison.
+    """A terminal line that shows the progress of some work, with a time limit for comparisons.
 
     Parameters
     ----------
     console : Console
     text : str
-        What is done.
+        Description of the work.
     seconds : float or None
-        After this time a comparison ends with the best so far, at least one; None: it ends by itself.
+        After this time a comparison ends with the best candidate so far, at least one; None: no limit.
     """
 
     def __init__(self, console: Console, text: str, seconds: float | None = None) -> None:
@@ -65,11 +65,11 @@ class ProgressLine:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self.bar.tasks[0].elapsed or 0.0
 
     def heard(self, event: Event) -> None:
-        """Show an event, and end a comparison whose time is over."""
+        """Show an event, and end a comparison that is over its time limit."""
         shown: dict[str, Any] = {}
         if isinstance(event, Trying):
             if self.seconds is not None and self.tried and self.elapsed > self.seconds:
@@ -86,15 +86,15 @@ class ProgressLine:
         elif isinstance(event, CutShort):
             self.cut_short = True
             shown = {"description": "interrupted, fitting the best so far", "of": None}
-        elif isinstance(event, Solving) and self.bar.tasks[0].fields["of"] is None:  # no fit of a candidate
+        elif isinstance(event, Solving) and self.bar.tasks[0].fields["of"] is None:  # not the fit of a candidate
             shown = {"detail": f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""}
         self.bar.update(self._task, **shown)
 
 
 class _Bar(ProgressColumn):
-    """A bar where it is known how much there is to do, and nothing elsewhere.
+    """A bar if the amount of work is known, otherwise nothing.
 
-    The whole of the work has no length: a comparison that is done is followed by a fit, and the clock must go on.
+    The total is unknown: after a comparison comes a fit, and the clock must go on.
     """
 
     max_refresh = None
@@ -105,36 +105,36 @@ class _Bar(ProgressColumn):
 
 
 class Screen:
-    """Where a command writes.
+    """The output streams of a command.
 
     Parameters
     ----------
     as_json : bool
-        Whether standard output gets one JSON object, and nothing else.
+        Whether standard output consists of one JSON object.
     """
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.out, self.err = Console(highlight=False), Console(stderr=True, highlight=False)
         if not self.out.is_terminal:
-            self.out.width = max(self.out.width, 160)  # tables of a file are not folded as on a screen
+            self.out.width = max(self.out.width, 160)  # tables in a file are not wrapped as on a screen
         self.notes: list[str] = []
 
     @property
     def shows_progress(self) -> bool:
-        """Whether a person sees the progress: on a terminal, and not where JSON is asked for."""
+        """Whether the progress is visible: on a terminal, and not with JSON output."""
         return self.err.is_terminal and not self.as_json
 
     @contextmanager
     def step(self, text: str, seconds: float | None = None) -> Iterator[ProgressLine]:
-        """Work that takes a while, with a line about it on a terminal; warnings on the way become notes.
+        """Show a line on a terminal during work that takes a while; warnings become notes.
 
         Parameters
         ----------
         text : str
-            What is done.
+            Description of the work.
         seconds : float or None
-            After which a comparison ends with the best so far.
+            The time limit of a comparison, which then ends with the best candidate so far.
         """
         progress = ProgressLine(self.err, text, seconds)
         line = progress.bar if self.shows_progress else nullcontext()
@@ -146,22 +146,22 @@ class Screen:
         self.note(*dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
 
     def note(self, *sentences: str) -> None:
-        """What a person should know about the data or the fit."""
+        """Print what the user should know about the data or the fit."""
         for sentence in sentences:
             self.notes.append(sentence)
             self.err.print(f"[yellow]note[/yellow] {escape(sentence)}", soft_wrap=True)
 
     def hint(self, sentence: str) -> None:
-        """What helps while a command runs, and is of no use afterwards."""
+        """Print what helps only while a command runs."""
         self.err.print(f"[dim]{escape(sentence)}[/dim]", soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """A line of the result."""
+        """Print a line of the result."""
         if not self.as_json:
             self.out.print(escape(text), soft_wrap=True)
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows of the result; numbers stand to the right."""
+        """Print a table of results; numbers are aligned to the right."""
         if self.as_json:
             return
         shown = Table(box=None, pad_edge=False)
@@ -173,7 +173,7 @@ class Screen:
         self.out.print(shown)
 
     def result(self, found: Mapping[str, Any]) -> None:
-        """All of the result as a JSON object, where that was asked for; numbers that are not finite become null."""
+        """Print the whole result as a JSON object, if requested; numbers that are not finite become null."""
 
         def plain(value: Any) -> Any:
             return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
@@ -184,17 +184,17 @@ class Screen:
 
 
 def formatted(value: Any) -> str:
-    """A value for the screen; numbers have four digits, and those from 1e4 to 1e9 all before the point."""
+    """Format a value for the screen; numbers have four digits, and those from 1e4 to 1e9 all before the point."""
     if isinstance(value, (float, np.floating)):
         return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 class Command(TyperCommand):
-    """A command whose errors are one sentence on standard error, with an exit code."""
+    """A command that reports an error as one sentence on standard error, with an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command as it was called."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -202,7 +202,7 @@ class Command(TyperCommand):
         except KeyboardInterrupt:
             Console(stderr=True).print("Interrupted; nothing was written.")
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:  # whoever read the output has seen enough
+        except BrokenPipeError:  # the reader of the output has stopped reading
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(FAILED) from None
         except Exception as error:
@@ -213,7 +213,7 @@ class Command(TyperCommand):
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, on one line; errors that are no sentence are named."""
+    """The message of an error, on one line; if it is not a sentence, the type of the error is added."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'The output'}: {error.strerror.lower()}."
     text = " ".join(str(error).split())

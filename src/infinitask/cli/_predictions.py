@@ -1,4 +1,4 @@
-"""What a fitted model is asked: predictions as named columns, and how good it is."""
+"""Predict as named columns, and evaluate a fitted model."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from infinitask.cli._targets import Task, is_multiclass, read_costs
 from infinitask.pipelines._tables import listed
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
-"""Of the intervals that an evaluation looks at."""
+"""The coverage of the intervals in an evaluation."""
 
 LEVELS = (0.05, 0.5, 0.95)
-"""Quantiles that are predicted where none are asked for."""
+"""The default quantiles of a prediction."""
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Fractions of unusual rows that an evaluation looks at, where the model knows them."""
+"""The fractions of unusual rows in an evaluation, if the model knows them."""
 
 
 Asked = Mapping[str, Any]
-"""What was typed, by the name of its option; ``--fn-cost`` holds both costs."""
+"""The given options by name; ``--fn-cost`` holds both costs."""
 
 OPTIONS = {
     Task.QUANTILE: ("--quantiles", "--coverage"),
     Task.COST: ("--theta", "--fn-cost", "--costs"),
     Task.LEVEL_SET: ("--nu",),
 }
-"""What predictions of a task are asked with."""
+"""The prediction options of each task."""
 
 DECIDING = ("--theta", "--max-fpr", "--min-sensitivity", "--costs")
-"""What decides between classes in an evaluation."""
+"""The options that decide between classes in an evaluation."""
 
 BOUNDS = ("--max-fpr", "--min-sensitivity", "--confidence")
 
 
 def predicted(model: Any, X: Any, asked: Asked) -> Any:
-    """Predictions as a data frame with named columns; what suits another task is refused."""
+    """Predictions as a data frame with named columns; raise an error if an option belongs to another task."""
     task = task_of(model)
     for name in asked:
         if name not in OPTIONS[task]:
@@ -80,14 +80,14 @@ def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
 
 
 def _check_one(asked: Asked, names: Sequence[str]) -> None:
-    """An error where several options decide."""
+    """Raise an error if several options decide."""
     several = [name for name in names if name in asked]
     if len(several) > 1:
         raise CommandError(f"{' and '.join(several)} were given; give one of them, which decides.")
 
 
 def _costs_of_classes(model: Any, asked: Asked) -> Any:
-    """The table of costs, None if there is none; an error where more than two classes are asked what two are."""
+    """The cost matrix, or None; raise an error if a model of more than two classes gets options for two."""
     if "--costs" in asked:
         return read_costs(asked["--costs"], model.classes_)
     if asked:
@@ -112,13 +112,13 @@ def _level_sets(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
 
 
 def smallest_of(model: Any) -> float:
-    """The smallest fraction that a model of level sets has learnt."""
+    """The smallest fraction that a level-set model has learnt."""
     return float(model.measure_.support[0][0])
 
 
-# ---------------------------------------------------------------------------------------------------- how good
+# -------------------------------------------------------------------------------------------------- evaluation
 def check_rule(asked: Asked) -> None:
-    """An error where what is wanted of decisions does not go together."""
+    """Raise an error if the options for decisions are incompatible."""
     _check_one(asked, DECIDING)
     _check_one(asked, ("--fn-cost", "--costs"))
     if "--confidence" in asked and not _bound(asked):
@@ -126,7 +126,7 @@ def check_rule(asked: Asked) -> None:
 
 
 def _bound(asked: Asked) -> str:
-    """The bound on an error, in words; empty where there is none."""
+    """The bound on an error, in words; empty if there is none."""
     sure = f", for new rows with confidence {asked['--confidence']:g}" if "--confidence" in asked else ""
     if "--max-fpr" in asked:
         return f"at most {asked['--max-fpr']:.3g} of the others raise an alarm{sure}"
@@ -136,7 +136,7 @@ def _bound(asked: Asked) -> str:
 
 
 def evaluated(model: Any, X: Any, y: Any, asked: Asked | None = None) -> dict[str, Any]:
-    """How good a model is on some rows, in names and numbers."""
+    """Evaluate a model on some rows; return names and numbers."""
     task, asked = task_of(model), asked or {}
     if asked and task is not Task.COST:
         raise CommandError(f"Costs of errors, or bounds on them, were given, and the model is one of {task}.")
@@ -168,7 +168,7 @@ def _quality_of_quantiles(model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 
 def _quality_of_decisions(model: Any, X: Any, y: Any, asked: Asked) -> dict[str, Any]:
-    curve = model.roc_curve(X, y)  # labels that the model does not know are refused here
+    curve = model.roc_curve(X, y)  # raises an error for labels that the model does not know
     positive, p = y == model.classes_[1], model.predict_proba(X)[:, 1]
     theta, costs, bound = asked.get("--theta", 0.0), asked.get("--fn-cost"), _bound(asked)
     if bound:
@@ -202,7 +202,7 @@ def _quality_of_decisions(model: Any, X: Any, y: Any, asked: Asked) -> dict[str,
 
 
 def _quality_of_classes(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
-    """How good labels and probabilities are, with what the labels cost if that is known."""
+    """The quality of labels and probabilities, with the cost of the labels if costs are known."""
     truth = pandas().Index(model.classes_).get_indexer(y)
     unknown = sorted({str(label) for label in np.asarray(y)[truth < 0]})
     if unknown:
@@ -222,7 +222,7 @@ def _quality_of_classes(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any
 
 
 def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
-    """An evaluation as lines for the screen."""
+    """The lines of an evaluation for the screen."""
     words = {
         "explained": "explained (D²)",
         "crps": "CRPS",
@@ -236,7 +236,7 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         "log_loss": "log loss",
         "mean_cost": "cost for each row",
     }
-    said = ("positive", "share_of_positive", "bound")  # in a sentence of their own
+    said = ("positive", "share_of_positive", "bound")  # printed in separate sentences
     found = found | {"theta": "0 (both errors cost the same)"} if found.get("theta") == 0.0 else found
     lines: list[tuple[str, Any]] = [
         (words.get(name, name), "none" if value is None else value)

@@ -1,7 +1,7 @@
-"""A fit, and a search for a good model that a person can watch, end, and go on with later.
+"""Fit a model, or search for a good one: the search can be watched, stopped, and continued later.
 
-Without a number of trials the self-tuned models compare kernels and λ, see :mod:`infinitask.tuning`. With one, Optuna
-tries kernels, widths and λ, by cross-validation as well, and keeps its trials in a file if there is one.
+Without a number of trials, the self-tuned models compare kernels and λ, see :mod:`infinitask.tuning`. With one, Optuna
+tries kernels, widths and λ, also by cross-validation, and stores its trials in a file if one is given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch
 
 CALIBRATION_FRACTION = 0.2
-"""The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
+"""The fraction of rows that calibrates the intervals of a quantile model that does not tune itself."""
 
 DEFAULT_FRACTION = 0.1
 """The fraction of unusual rows that is predicted by default, if the model knows it."""
@@ -31,17 +31,17 @@ KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
 """Input kernels that trials choose from."""
 
 WIDTHS, RIDGES = (1e-3, 1e1), (1e-7, 1.0)
-"""γ of standardised features, times their number; and λ, times the spread of the target."""
+"""Ranges of γ for standardised features, times their number, and of λ, times the spread of the target."""
 
 LOSSES = {Task.QUANTILE: "pinball loss", Task.COST: "log loss", Task.LEVEL_SET: "mean volume"}
-"""By what kernels are compared, on held-out rows."""
+"""The held-out loss by which kernels are compared."""
 
 LOSSES_OF_TRIALS = {Task.QUANTILE: "pinball loss", Task.COST: "mean cost"}
-"""By what trials are."""
+"""The loss by which trials are compared."""
 
 
 class Search(NamedTuple):
-    """How long a search may take: trials of Optuna, seconds, and a file for the trials."""
+    """The limits of a search: trials of Optuna, seconds, and a file for the trials."""
 
     trials: int | None = None
     timeout: float | None = None
@@ -49,17 +49,17 @@ class Search(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What was compared: candidates with their losses on held-out rows, the best first.
+    """The compared candidates with their held-out losses, the best first.
 
     Parameters
     ----------
     loss_name : str
         The name of the loss.
     candidates : list of dict
-        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before all rows were used),
+        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it was eliminated before all rows were used),
         ``standard_error`` and ``chosen``.
     ignoring_inputs : float or None
-        The loss without features, where it is known.
+        The loss without features, if it is known.
     """
 
     loss_name: str
@@ -73,7 +73,7 @@ class Ranking(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """One line: how many candidates, and the loss of the chosen one."""
+        """One line: the number of candidates, and the loss of the chosen one."""
         best = self.chosen["loss"]
         loss = "" if best is None else f", {self.loss_name} {formatted(best)} on held-out rows"
         none = "" if self.ignoring_inputs is None else f" ({formatted(self.ignoring_inputs)} without inputs)"
@@ -83,19 +83,19 @@ class Ranking(NamedTuple):
 def fitted(
     rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None, search: Search | None = None
 ) -> Any:
-    """The model that suits some rows; what a person should know about it becomes notes.
+    """Fit the model that suits some rows, and print notes about it.
 
     Parameters
     ----------
     rows : Rows
     tune : bool
-        Whether the model compares kernels.
+        Whether to compare kernels.
     seed : int
     screen : Screen
     smallest : float or None
         The smallest fraction of level sets; None: by the number of rows.
     search : Search or None
-        A comparison that a person may end, with the best so far; or trials instead of one.
+        A comparison that the user may stop, with the best candidate so far; or trials instead.
     """
     limits = Search() if search is None else search
     trials = limits.trials
@@ -134,7 +134,7 @@ def fitted(
 
 
 def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: Path | None) -> Any:
-    """The model that Optuna finds, fitted."""
+    """Fit the model that Optuna finds."""
     pipeline = tabular(make_pipeline(StandardScaler(), last(model)))
     Z, y = np.asarray(pipeline[:-1].fit_transform(rows.X, y)), np.asarray(y)
     quantiles = rows.task is Task.QUANTILE
@@ -172,7 +172,7 @@ def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: 
 
 
 def ranking_of(model: Any, task: Task) -> Ranking | None:
-    """What a model was chosen from; None where nothing was compared."""
+    """The candidates among which a model was chosen; None if nothing was compared."""
     trials = getattr(model, "trials_", None)
     if trials is not None:
         return Ranking(LOSSES_OF_TRIALS[task], trials)
@@ -198,7 +198,7 @@ def ranking_of(model: Any, task: Task) -> Ranking | None:
 
 
 def show_ranking(screen: Screen, ranking: Ranking) -> None:
-    """The candidates as a table."""
+    """Print the candidates as a table."""
     rows, shown, best = [], 12, ranking.candidates[0]["loss"]
     for k, part in enumerate(ranking.candidates[:shown], 1):
         name = part["kernel"] + ("" if part.get("gamma") is None else f", γ = {part['gamma']:.2g}")

@@ -1,8 +1,8 @@
-"""Steps that commands have in common, with what they say on the way, and what a fitted model is.
+"""Steps that commands have in common, with their output, and the description of a fitted model.
 
-A model remembers the table that it was learnt from as ``learnt_from_``: the name of the file, when it was read, how
-many rows it had, and for each column its kind, how many values were missing, what a missing one is filled with, and
-which categories are known. No row of the table is kept.
+A model stores a description of its training table as ``learnt_from_``: the name of the file, when it was read, the
+number of rows, and for each column its kind, the number of missing values, the value that replaces them, and the known
+categories. It stores no row of the table.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import listed
 
 TUNED_ROWS_OF_COSTS = 1_000
-"""The most rows with which a model of costs tunes itself by default; 2 000 rows and 33 columns take 75 s of a core."""
+"""The most rows for which a cost model is tuned by default; 2 000 rows and 33 columns take 75 s of a core."""
 
 LONG = 60.0
-"""Seconds from which a fit is announced."""
+"""Fits that take at least this number of seconds are announced."""
 
 
 def read(screen: Screen, path: Path) -> _tables.TableFile:
-    """A table from a file, with its notes said."""
+    """Read a table from a file, and print notes about it."""
     with screen.step(f"reading {path.name}"):
         table = _tables.read_table(path)
     screen.note(*table.notes)
@@ -40,7 +40,7 @@ def read(screen: Screen, path: Path) -> _tables.TableFile:
 
 
 def read_model(screen: Screen, path: Path) -> Any:
-    """A model from a file, whose predictions are arrays."""
+    """Read a model from a file; its predictions are arrays."""
     _tables.check_there(path, "a model, as `infinitask fit` makes it")
     with screen.step(f"reading {path.name}"):
         return as_arrays(load(path))
@@ -55,20 +55,20 @@ def rows_to_learn(
     positive: str | None,
     only_two: str = "",
 ) -> tuple[Any, _tables.TableFile]:
-    """The rows to learn from, with what was found said.
+    """Prepare the training rows, and print notes about them.
 
     Parameters
     ----------
     screen : Screen
     data : Path
     target, task, ignore, positive
-        As they were typed.
+        The options of the user.
     only_two : str
-        The error where there are more than two classes, with places for the target and their count; empty: none.
+        The error for more than two classes, with placeholders for the target and their number; empty: none.
     """
     table = read(screen, data)
     given = rows_of(table, target, task, ignore or [], positive)
-    if only_two and given.classes > 2:  # before anything is said that will not be done
+    if only_two and given.classes > 2:  # before printing anything about the work
         raise CommandError(only_two.format(target=given.target, count=given.classes))
     screen.note(*given.notes)
     screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
@@ -83,14 +83,14 @@ def rows_to_learn(
 
 
 def whether_to_tune(tune: bool | None, given: Any) -> bool:
-    """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
+    """The choice of the user, or whether the comparison takes under a minute: level sets take longest, then costs."""
     if tune is not None:
         return tune
     return given.task is Task.QUANTILE or (given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
 
 
 def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:
-    """Say how long a fit may take, where that is long, and what a person can do about it."""
+    """Print the estimated time of a long fit, and how to shorten it."""
     *_, seconds, growth, harder = MODELS[given.task, tune]
     # 800 rows of three classes took 5.5 s of processor time, of two 0.9 s
     least = seconds * (given.X.shape[0] / 1_000.0) ** growth * max(1, given.classes - 1)
@@ -100,14 +100,14 @@ def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune i
 
 
 def duration(seconds: float) -> str:
-    """Some time, roughly."""
+    """A duration in words, rounded."""
     if seconds < 90.0:
         return f"{max(1.0, float(f'{seconds:.1g}')):.0f} seconds"
     return f"{seconds / 60.0:.0f} minutes"
 
 
 def show_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
-    """What became of the columns, and how the fit ended."""
+    """Print the encoding of the columns, and how the fit ended."""
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
     show_columns(screen, columns)
@@ -129,18 +129,18 @@ def show_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -
 def save_fit(
     screen: Screen, model: Any, given: Any, table: _tables.TableFile, output: Path, ranking: Ranking | None = None
 ) -> None:
-    """Save a model, and say how its fit ended.
+    """Save a model, and print how its fit ended.
 
     Parameters
     ----------
     screen : Screen
     model : fitted model
     given : Rows
-        What it was fitted to.
+        The training rows.
     table : TableFile
     output : Path
     ranking : Ranking or None
-        What was compared, to be shown.
+        The compared candidates, to be printed.
     """
     model.learnt_from_ = {
         "file": table.path.name,
@@ -151,7 +151,7 @@ def save_fit(
         "columns": encoded_columns(model, given.X),
     }
     with _tables.writing(output) as beside:
-        save(model, beside)  # before anything is printed: who reads it may stop listening
+        save(model, beside)  # before anything is printed: the reader of the output may stop reading
     found = show_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)
@@ -165,7 +165,7 @@ def save_fit(
 def show_evaluation(
     screen: Screen, model: Any, X: Any, y: Any, where: str, asked: Asked | None = None
 ) -> dict[str, Any]:
-    """How good a model is on some rows, said and returned."""
+    """Evaluate a model on some rows; print and return the result."""
     with screen.step("evaluating"):
         found = evaluated(model, X, y, asked)
     screen.say("")
@@ -181,7 +181,7 @@ def show_evaluation(
 
 
 def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
-    """Which class is the positive one, where a model decides between two; as a note, for the output may be a table."""
+    """Print the positive class of a model for two classes, as a note, since the output may be a table."""
     if task_of(model) is not Task.COST or is_multiclass(model):
         return {}
     label, share = model.classes_[1], getattr(model, "positive_share_", None)
@@ -192,7 +192,7 @@ def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
 def model_and_rows(
     screen: Screen, path: Path, data: Path, target: str | None, asked: Asked | None = None, *, page: bool = False
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """A saved model, the rows of a table with their targets, and what was found; a page needs no targets."""
+    """A saved model, the rows of a table with their targets, and the results so far; a page needs no targets."""
     model = read_model(screen, path)
     named = getattr(model, "target_name_", None) if target is None else target
     if page and is_multiclass(model):
@@ -214,20 +214,20 @@ def model_and_rows(
     return model, X, y, found | {"rows": int(X.shape[0])}
 
 
-# --------------------------------------------------------------------------------------------- what a fitted model is
+# -------------------------------------------------------------------------------------------- describe a fitted model
 MOST_RELEVANT = 10
-"""Inputs that are named."""
+"""The maximum number of features that are listed."""
 
 
 def described(model: Any) -> dict[str, Any]:
-    """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
+    """Describe a fitted model: its task, columns, kernel, certificate, and relevant features."""
     task, inner = task_of(model), last(model)
     two, ranking = task is Task.COST and not is_multiclass(model), ranking_of(model, task)
     try:
         relevance = model.relevance_
         order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
         matters = [{"input": str(relevance.names[j]), "effect": float(relevance.effect[j])} for j in order]
-    except (AttributeError, ValueError):  # a kernel that has no derivative
+    except (AttributeError, ValueError):  # the kernel has no derivative
         matters = []
     known = getattr(model, "feature_names_in_", None)
     return {
@@ -252,14 +252,14 @@ def described(model: Any) -> dict[str, Any]:
 
 
 def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
-    """Say what a model is; all of it is returned.
+    """Print the most important part of a model's description, and return all of it.
 
     Parameters
     ----------
     screen : Screen
     model : fitted model
     size : int
-        Bytes of its file.
+        Size of its file in bytes.
     """
     found, ranking = described(model), ranking_of(model, task_of(model))
     origin = found["learnt_from"]
@@ -294,19 +294,19 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
     return found | {"encoding": encoding, "candidates": ranking and ranking.candidates, "bytes": size}
 
 
-# ------------------------------------------------------------------------------------------ columns of its table
+# ------------------------------------------------------------------------------------------ columns of the table
 KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
-"""What a person calls skrub's kinds of columns."""
+"""User-facing names of skrub's kinds of columns."""
 
 
 def encoded_columns(model: Any, X: Any = None) -> list[dict[str, Any]]:
-    """Each column of the fit: its kind, its missing values, what these become, and what becomes of the column.
+    """Describe each column of the fit: its kind, missing values, the value that replaces them, and its encoding.
 
     Parameters
     ----------
     model : fitted model
     X : data frame or None
-        The table of the fit; None: what the model itself knows, without counts.
+        The training table; None: only what the model itself knows, without counts.
     """
     vectorizer = model.named_steps.get("table") if isinstance(model, Pipeline) else None
     kinds = getattr(vectorizer, "column_to_kind_", {})
@@ -334,7 +334,7 @@ def encoded_columns(model: Any, X: Any = None) -> list[dict[str, Any]]:
 
 
 def _filled(kind: str, step: Any, encoded: list[str]) -> float | str | None:
-    """What a missing value becomes."""
+    """The value that replaces a missing value."""
     if step is None or not encoded:
         return None
     if kind == "category":
@@ -356,9 +356,9 @@ def _categories(step: Any) -> list[Any]:
 
 
 def cell_warnings(model: Any, X: Any) -> list[str]:
-    """Sentences about cells that the model cannot use, which it would take for missing ones without a word.
+    """Warnings about cells that the model cannot use and would silently treat as missing.
 
-    Text in a column of numbers is not among them: the step that encodes tables warns of it.
+    Text in a numeric column is not included: the step that encodes tables warns about it.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def cell_warnings(model: Any, X: Any) -> list[str]:
 
 
 def show_columns(screen: Screen, columns: list[dict[str, Any]]) -> None:
-    """The table of the columns."""
+    """Print the table of the columns."""
     rows = []
     for part in columns:
         known = ["" if part[name] is None else part[name] for name in ("name", "kind", "missing", "filled")]

@@ -1,4 +1,4 @@
-"""Tables from files as people have them: CSV with any separator and encoding, and Parquet."""
+"""Read and write tables in files: CSV with any separator and encoding, and Parquet."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from infinitask.pipelines._tables import listed, nearest
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 SAMPLE_BYTES = 2**16
-"""The beginning of a file, by which its encoding and separator are guessed."""
+"""The number of bytes from which the encoding and the separator are guessed."""
 
 PARQUET = (".parquet", ".pq")
 
 OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".json", ".html", ".feather", ".arrow", ".orc", ".xml", ".sqlite")
-"""Endings of files that are no CSV."""
+"""File extensions that are not CSV."""
 
 MISSING = ("?",)
 """Cells that mean a missing value, besides those that pandas knows (empty, NA, null, …)."""
 
 
 class TableFile(NamedTuple):
-    """A table that was read, and what a person should know about it."""
+    """A table read from a file, with notes for the user."""
 
     path: Path
     frame: Any
@@ -41,12 +41,12 @@ class TableFile(NamedTuple):
 
 
 def pandas() -> Any:
-    """The package, or an error that names the extra."""
+    """Import pandas; raise an error that names the extra if it is missing."""
     return needed("pandas", "Tables are read with pandas", "cli")
 
 
 def read_table(path: Path) -> TableFile:
-    """Read a file with a table.
+    """Read a table from a file.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def read_table(path: Path) -> TableFile:
 
 
 def check_there(path: Path, kind: str = "a table in CSV or Parquet") -> None:
-    """An error where there is no file of this kind that can be read."""
+    """Raise an error if there is no readable file of this kind."""
     if not path.exists():
         files = [entry.name for entry in path.parent.iterdir() if entry.is_file()] if path.parent.is_dir() else []
         near = [str(path.with_name(name)) for name in nearest(path.name, files)]
@@ -89,7 +89,7 @@ def _text(path: Path) -> TableFile:
     header = next(row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row))
     _check_names(path, [name.strip() for name in header])
     notes = [] if encoding == "utf-8" else [f"{path.name} is not UTF-8; it was read as {encoding}."]
-    decimals = (".",) if separator == "," else (".", ",")  # where commas are free, they may be decimal points
+    decimals = (".",) if separator == "," else (".", ",")  # if commas do not separate cells, they may be decimal points
     readings = [_parsed(path, text, separator, decimal) for decimal in decimals]
     frame = max(readings, key=lambda reading: reading.select_dtypes("number").shape[1])
     if frame is not readings[0]:
@@ -104,7 +104,7 @@ def _text(path: Path) -> TableFile:
 
 
 def cells_of(path: Path) -> list[list[str]]:
-    """The cells of a small file of text, as they were written."""
+    """The cells of a small text file, as they were written."""
     check_there(path)
     text, _, separator = _decoded(path)
     return list(csv.reader(io.StringIO(text), delimiter=separator))
@@ -131,7 +131,7 @@ def _decoded(path: Path) -> tuple[str, str, str]:
 
 
 def _separator(sample: str, *, whole: bool) -> str:
-    """The separator that cuts nine of ten of the first lines into as many cells; of several the one with most cells."""
+    """The separator that splits 90% of the first lines into equally many cells; if several do, that with most."""
     lines = [line for line in sample.splitlines() if line.strip()]
     lines = (lines if whole or len(lines) < 2 else lines[:-1])[:50]
     best, cells = ",", 1
@@ -148,15 +148,15 @@ def _parsed(path: Path, text: str, separator: str, decimal: str) -> Any:
         return pandas().read_csv(
             io.StringIO(text), sep=separator, decimal=decimal, na_values=list(MISSING), skipinitialspace=True
         )
-    except ValueError as error:  # the errors of pandas are
+    except ValueError as error:  # pandas raises ValueErrors
         raise CommandError(f"{path} cannot be read as a table ({' '.join(str(error).split())}).") from error
 
 
 def _with_dates(frame: Any) -> Any:
-    """The table with texts that are dates as dates, by the rule of the step that encodes them."""
+    """Convert texts to dates, by the rule of the step that encodes them."""
     try:
         from skrub import ApplyToCols, ToDatetime
-    except ImportError:  # the command that needs it says so
+    except ImportError:  # the command that needs it reports it
         return frame
     return ApplyToCols(ToDatetime(), allow_reject=True).fit_transform(frame)
 
@@ -174,7 +174,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write a table, as Parquet where the name says so, else as CSV."""
+    """Write a table, as Parquet if the name says so, otherwise as CSV."""
     with writing(path) as beside:
         if path.suffix.lower() not in PARQUET:
             frame.to_csv(beside, index=False)
@@ -187,7 +187,7 @@ def write_table(frame: Any, path: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A file beside the given one, which takes its place when all went well; errors of the system are sentences."""
+    """A temporary file that replaces the given one after success; system errors become sentences."""
     try:
         with replacing(path) as beside:
             yield beside
@@ -196,16 +196,16 @@ def writing(path: Path) -> Iterator[Path]:
 
 
 def check_output(path: Path | None, *inputs: Path | None, option: str = "--output") -> None:
-    """An error where a file cannot be written, or is one that is read, before any work is done for it.
+    """Raise an error, before any work, if a file cannot be written or is also read by the command.
 
     Parameters
     ----------
     path : Path or None
         The file to write; None: there is none.
     *inputs : Path or None
-        Files that the same command reads, or writes as well.
+        Other files that the same command reads or writes.
     option : str
-        What names the file.
+        The option that names the file.
     """
     if path is None:
         return
@@ -223,14 +223,14 @@ def check_output(path: Path | None, *inputs: Path | None, option: str = "--outpu
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, which need not be there yet."""
+    """Whether two paths refer to the same file, which may not exist yet."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()
 
 
 def check_format(path: Path | None) -> None:
-    """An error where a name asks for a format in which tables are not written."""
+    """Raise an error if the file name asks for a format that cannot be written."""
     if path is not None and path.suffix.lower() in OTHER_FORMATS:
         raise typer.BadParameter(
             f"{path} would be a file of another kind; tables are written as CSV, or as Parquet if the name ends with "
@@ -241,7 +241,7 @@ def check_format(path: Path | None) -> None:
 
 # --------------------------------------------------------------------------------------------------- columns
 def check_column(table: TableFile, name: str, why: str) -> None:
-    """An error where a table has no such column."""
+    """Raise an error if a table does not have the column."""
     if name not in table.frame.columns:
         near = nearest(name, table.frame.columns)
         others = did_you_mean(near) or f" Its columns are {listed(table.frame.columns)}.{_doubts(table)}"
@@ -249,19 +249,19 @@ def check_column(table: TableFile, name: str, why: str) -> None:
 
 
 def _doubts(table: TableFile) -> str:
-    """What may be wrong with a file in which a column is not found."""
+    """Possible problems of a file in which a column is not found."""
     if table.frame.shape[1] == 1 and table.format != "Parquet":
         return f" All was read as one column: columns are separated by {', '.join(SEPARATORS.values())}."
     return _no_header(list(table.frame.columns))
 
 
 def _no_header(names: Iterable[Any]) -> str:
-    """The end of an error where the first line holds numbers."""
+    """The end of an error message if the first line holds numbers."""
     if pandas().to_numeric(pandas().Series(names, dtype=str), errors="coerce").isna().any():
         return ""
     return " The first line holds numbers; a line with the names of the columns is needed."
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """A question that ends an error."""
+    """A question that ends an error message."""
     return f" Did you mean {' or '.join(names)}?" if names else ""

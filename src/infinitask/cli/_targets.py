@@ -1,8 +1,8 @@
-"""Which task a target is for, its values as a model takes them, and its classes.
+"""The task of a target, its values as a model takes them, and its classes.
 
-The positive class is that of the cases, whose misses and false alarms have costs. The library takes the second label in
-sorted order. A command takes the label that was named, or the rarer one, and a saved model remembers it: ``classes_``
-holds the other label and then the positive one. Costs of more classes are a table in a file.
+The positive class is the class of interest, whose misses and false alarms have costs. The library takes the second
+label in sorted order. A command takes the named label, or the rarer one, and a saved model stores it: ``classes_``
+holds the other label and then the positive one. Costs of more than two classes are read from a table in a file.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from infinitask.fitting._recipe import TOO_FAR, USUAL_SHARE
 from infinitask.pipelines._tables import listed
 
 MAX_CLASSES = 20
-"""The most classes of a target; more texts than that are rather names."""
+"""The maximum number of classes of a target; more distinct texts are probably names."""
 
 MIN_OF_A_CLASS = 6
-"""Rows of the rarest class: five folds and the rows held out need one each."""
+"""The minimum number of rows of the rarest class: five folds and the held-out rows need one each."""
 
 FAR = 1e6
-"""A target is named before the fit if its distance from the median is more than FAR times the usual one."""
+"""A target is reported before the fit if its distance from the median is more than FAR times the usual one."""
 
 FEW = 0.2
-"""Cells that are no numbers are taken for mistakes if they are at most this fraction of a column."""
+"""Cells that are not numbers are treated as mistakes if they are at most this fraction of a column."""
 
 WITH_UNITS = re.compile(r"[\s\d.,'’%$€£¥+−-]*\d[\s\d.,'’%$€£¥+−-]*")
 """A number with a unit, a sign or separators of thousands."""
 
 
 class Task(StrEnum):
-    """What is learnt."""
+    """The tasks that a command can learn."""
 
     QUANTILE = "quantile"
     COST = "cost"
@@ -45,14 +45,14 @@ class Task(StrEnum):
 
 
 def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
-    """The task, its targets as the model takes them, and why it is this task.
+    """The task, its targets as the model takes them, and the reason for this task.
 
     Parameters
     ----------
     y : pandas Series
-        Without missing values.
+        Targets without missing values.
     task : Task or None
-        As asked; None: a target of two values or of texts is for costs, one of numbers for quantiles.
+        The requested task; None: costs for a target with two values or texts, quantiles for a numeric one.
     """
     numbers, values = as_numbers(y), y.unique().tolist()
     if len(values) == 1:
@@ -85,7 +85,7 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
 
 
 def outlier_among_targets(y: Any) -> str:
-    """The sentence about an outlier among the targets; empty where there is none, an error if it is too far.
+    """A sentence about an outlier among the targets; empty if there is none. Raise an error if it is too far.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def outlier_among_targets(y: Any) -> str:
 
 
 def _nearly_numbers(y: Any) -> str:
-    """The sentence about a target that was meant to hold numbers, or dates; empty where it was not."""
+    """A sentence about a target that should probably hold numbers or dates; empty if it should not."""
     if y.dtype.kind == "M":
         return f"The target {y.name!r} holds dates; quantiles need numbers, such as the days since one of them."
     mistakes = mistakes_among_numbers(y)
@@ -124,7 +124,7 @@ def _nearly_numbers(y: Any) -> str:
 
 
 def mistakes_among_numbers(y: Any) -> str:
-    """Words about a column of texts most of which are numbers; empty where it is none."""
+    """A phrase about a text column that holds mostly numbers; empty if it does not."""
     known = y.dropna()
     wrong = known[pandas().to_numeric(known, errors="coerce").isna()]
     if not 0 < wrong.size <= FEW * known.size:
@@ -134,7 +134,7 @@ def mistakes_among_numbers(y: Any) -> str:
 
 
 def as_numbers(y: Any) -> Any:
-    """Numbers, also those written as text; None where some are none."""
+    """Numbers, also those written as text; None if some values are not numbers."""
     if y.dtype.kind == "M":
         return None
     try:
@@ -146,7 +146,7 @@ def as_numbers(y: Any) -> Any:
 
 
 def labels(y: Any) -> Any:
-    """Labels as plain numbers, booleans or strings; numbers with holes were no integers when they were read."""
+    """Labels as plain numbers, booleans or strings; integers with missing values were read as floats."""
     kind = y.dtype.kind
     if kind == "b":
         return y.astype(bool)
@@ -173,9 +173,9 @@ def positive_of(y: Any, wanted: str | None) -> Any:
     Parameters
     ----------
     y : pandas Series
-        Two labels.
+        Targets with two distinct labels.
     wanted : str or None
-        As it was typed; None: the rarer one, and of two that are as frequent the second in sorted order.
+        The label as typed; None: the rarer one, or the second in sorted order if both are equally frequent.
     """
     first, second = sorted(y.unique().tolist())
     if wanted is None:
@@ -189,7 +189,7 @@ def positive_of(y: Any, wanted: str | None) -> Any:
 
 
 def matches(label: Any, wanted: str) -> bool:
-    """Whether a label is the one that was typed."""
+    """Whether a label equals the typed one."""
     text = wanted.strip()
     if isinstance(label, str):
         return label in (wanted, text)
@@ -202,18 +202,18 @@ def matches(label: Any, wanted: str) -> bool:
 
 
 def as_model_labels(y: Any, classes: Any) -> Any:
-    """Labels of a table as a model has them: 1 of a table without texts is the class "1" of one with some.
+    """Convert labels of a table to those of a model: the number 1 matches the class "1" of a table with texts.
 
     Parameters
     ----------
     y : pandas Series
     classes : ndarray (K,)
-        Of the model.
+        The classes of the model.
 
     Returns
     -------
     pandas Series
-        A label that the model does not know stays as it is.
+        Labels that the model does not know are unchanged.
     """
     known = classes.tolist()
     meant = {
@@ -224,13 +224,13 @@ def as_model_labels(y: Any, classes: Any) -> Any:
 
 
 def keep_labels(model: Any, y: Any, positive: Any) -> None:
-    """Give a model that was fitted to ``y == positive`` the labels of the user, and the fraction of the positive one.
+    """Give a model fitted to ``y == positive`` the labels of the user, and the fraction of the positive one.
 
     Parameters
     ----------
     model : fitted pipeline
     y : pandas Series
-        The labels of the rows of the fit.
+        The labels of the training rows.
     positive : label
     """
     (other,) = [label for label in y.unique().tolist() if label != positive]
@@ -239,7 +239,7 @@ def keep_labels(model: Any, y: Any, positive: Any) -> None:
 
 
 def which_is_positive(label: Any, share: float | None, rows: str = "the rows") -> str:
-    """The sentence about it."""
+    """A sentence about the positive class."""
     return f"{label} is the positive class" + ("" if share is None else f", {share:.1%} of {rows}")
 
 
@@ -250,13 +250,13 @@ def is_multiclass(model: Any) -> bool:
 
 
 def read_costs(path: Path, classes: Any) -> Any:
-    """What each decision costs where each class is true, in the order of the classes: (K, K).
+    """Read the cost of each decision for each true class, in the order of the classes: (K, K).
 
     Parameters
     ----------
     path : Path
         A table with the names of the classes as header and in the first column: rows are the truth, columns the
-        decision. An empty cell of a right decision is 0.
+        decision. An empty cell on the diagonal is 0.
     classes : sequence of labels
     """
     table = [row for row in cells_of(path) if any(cell.strip() for cell in row)]
@@ -277,7 +277,7 @@ def read_costs(path: Path, classes: Any) -> Any:
 
 
 def _places(path: Path, names: list[str], classes: Any, what: str) -> Any:
-    """Where each class stands among the names."""
+    """The position of each class among the names."""
     alike: Any = np.array([[matches(label, name) for label in classes] for name in names]).reshape(-1, len(classes))
     for name, known in zip(names, alike.any(axis=1), strict=True):
         if not known:
@@ -294,7 +294,7 @@ def _places(path: Path, names: list[str], classes: Any, what: str) -> Any:
 
 
 def shares_of(y: Any) -> list[dict[str, Any]]:
-    """How many rows each class has, the most frequent first."""
+    """The number and fraction of rows of each class, the most frequent first."""
     counts = y.value_counts()
     return [
         {"class": str(label), "rows": int(count), "share": float(count / y.size)} for label, count in counts.items()

@@ -1,6 +1,6 @@
-"""Three continua of tasks, learnt, measured and drawn: ``python -m infinitask.demo``.
+"""Three continua of tasks, fitted, measured and drawn: ``python -m infinitask.demo``.
 
-Each example makes its data, fits one estimator, measures it on unseen data, and draws what was learnt.
+Each example makes its data, fits one estimator, measures it on held-out data, and draws the result.
 """
 
 from ._run import main

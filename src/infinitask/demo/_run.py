@@ -1,6 +1,6 @@
-"""The three examples, and how they are run: fit, draw, and sum up in one table.
+"""The three examples of the demo: fit them, draw them, and summarise them in one table.
 
-The examples are quantiles of a noisy sine, costs of error on two moons, and level sets of three clouds. One fit answers
+The examples are quantiles of a noisy sine, costs of error on two moons, and level sets of three clouds. One fit learns
 all levels, all costs and all outlier fractions; the figures draw 99 curves, nine boundaries, nine sets. The table goes
 to standard output, the progress to standard error.
 """
@@ -28,7 +28,7 @@ from infinitask.plotting import LIGHT, DecisionBoundaryDisplay, LevelSetDisplay,
 
 
 class Size(NamedTuple):
-    """How large an example is: rows, nodes, tolerance of the fit, and points per axis of the figure."""
+    """The size of an example: rows, nodes, tolerance of the fit, and points per axis of the figure."""
 
     n_train: int
     n_test: int
@@ -38,7 +38,7 @@ class Size(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A fitted model, the seconds of its fit, its result on unseen data, and a function that draws it."""
+    """A fitted model, the seconds of its fit, its result on held-out data, and a function that draws it."""
 
     model: Any
     seconds: float
@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
 
 class Example(NamedTuple):
-    """An example that can be run: its names, its full size, and the function that fits it."""
+    """An example of the demo: its names, its full size, and the function that fits it."""
 
     title: str
     task: str
@@ -66,7 +66,7 @@ def _timed_fit(model: Any, size: Size, *data: Any) -> tuple[Any, float]:
 
 
 def quantiles(size: Size) -> Result:
-    """Every quantile of a sine whose noise fades from left to right, measured by the pinball loss."""
+    """Fit every quantile of a sine whose noise fades from left to right, and measure the pinball loss."""
     X, y = make_sine(size.n_train, random_state=0)
     X_test, y_test = make_sine(size.n_test, random_state=10)
     levels = np.arange(1, 100) / 100.0
@@ -85,7 +85,7 @@ def quantiles(size: Size) -> Result:
 
 
 def costs(size: Size) -> Result:
-    """Every trade-off between missed positives and false alarms, measured by the mean cost of wrong labels."""
+    """Fit every trade-off between missed positives and false alarms, and measure the mean cost of wrong labels."""
     points, labels = make_moons(size.n_train + size.n_test, noise=0.35, random_state=0)
     X, X_test = points[: size.n_train], points[size.n_train :]
     y, y_test = labels[: size.n_train], labels[size.n_train :]
@@ -103,7 +103,7 @@ def costs(size: Size) -> Result:
 
 
 def level_sets(size: Size) -> Result:
-    """Every density level set, measured by how far the fraction of points outside is from θ."""
+    """Fit every density level set, and measure how far the fraction of points outside is from θ."""
     X = make_mixture(size.n_train, random_state=0)
     X_test = make_mixture(size.n_test, random_state=10)
     model, seconds = _timed_fit(InfiniteOneClassSVM(), size, X)
@@ -127,7 +127,7 @@ EXAMPLES = (
     # The fraction of points outside follows θ only near the optimum: this fit is solved more exactly than the others.
     Example("Level sets of three clouds", "level sets", "|outside − θ|", Size(1000, 4000, 50, 1e-5, 300), level_sets),
 )
-"""What the demo runs, in this order."""
+"""The examples of the demo, in this order."""
 
 
 # --------------------------------------------------------------------------------------------------- the table
@@ -154,7 +154,7 @@ def cells(example: Example, result: Result, n_train: int) -> tuple[str, ...]:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """One aligned row for each example."""
+    """The table as aligned text, with one row for each example."""
     rows = [HEADER, *rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
 
@@ -167,7 +167,7 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 # -------------------------------------------------------------------------------------------------- the figures
 def save_figure(example: Example, result: Result, folder: Path, grid: int) -> Path:
-    """Draw an example into a file of the folder."""
+    """Draw an example and save the figure in a folder."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -183,13 +183,13 @@ def save_figure(example: Example, result: Result, folder: Path, grid: int) -> Pa
 # -------------------------------------------------------------------------------------------------- the progress
 @contextmanager
 def progress(stream: TextIO, step: str, name: str) -> Iterator[None]:
-    """Show a step of several, such as "1/6": its name before the body runs, and its seconds when it is done."""
+    """Show one of several steps, such as "1/6": its name before the body runs, and its seconds afterwards."""
     started, end = time.perf_counter(), "  stopped"
     print(f"[{step}] {name:<38}", end="", file=stream, flush=True)
     try:
         yield
         end = ""
-    finally:  # the line is ended, so that the message of an error begins on a new one
+    finally:  # end the line, so that an error message begins on a new one
         print(f" {time.perf_counter() - started:5.1f} s{end}", file=stream, flush=True)
 
 
@@ -211,7 +211,7 @@ def run(folder: Path, quick: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the examples as the command line says; 0 if all went well.
+    """Run the examples as requested on the command line; return 0 on success.
 
     Parameters
     ----------

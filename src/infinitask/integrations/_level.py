@@ -137,7 +137,7 @@ def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in task.items() if key in known}
 
 
-# ------------------------------------------------------------------------------------------------ the model inside
+# --------------------------------------------------------------------------------------------------- the model inside
 def without_search(model: Any) -> Any:
     """The model itself; for a search of scikit-learn, whose ``predict`` takes X alone, the model that it selected."""
     return inner_model(model, stop=lambda candidate: not isinstance(candidate, BaseSearchCV))

@@ -204,7 +204,7 @@ class QuantileCurveDistribution(BaseDistribution):
             exact = [name for name in self.get_tag("capabilities:exact") if name != "pmf"]
             self.set_tags(**{"distr:measuretype": "continuous", "capabilities:exact": exact})
 
-    # ------------------------------------------------------------------------------------------------ subsets
+    # ---------------------------------------------------------------------------------------------------- subsets
     def _loc(self, rowidx: Any = None, colidx: Any = None) -> Any:
         asked = [(key, own) for key, own in ((rowidx, self.index), (colidx, self.columns)) if key is not None]
         if all(isinstance(key, pd.Index) and key.is_unique and key.equals(own) for key, own in asked):

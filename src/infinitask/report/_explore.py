@@ -186,7 +186,7 @@ def _relevance(model: Any) -> list[float] | None:
         return None
 
 
-# ------------------------------------------------------------------------------------- what each kind reports
+# ------------------------------------------------------------------------------------------ what each kind reports
 def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
     """Targets of the rows, and the observed fractions of quantiles and central intervals."""
     n = _num_samples(X)

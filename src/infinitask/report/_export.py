@@ -142,7 +142,7 @@ def field(learnt: Field, together: HostArray, single: HostArray = FRACTIONS[:0])
     }
 
 
-# ------------------------------------------------------------------------------------- post-fit calibration
+# ------------------------------------------------------------------------------------------ post-fit calibration
 def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Any:
     """Attributes of a calibration as plain data; None if there is no calibration."""
     if value is None:
