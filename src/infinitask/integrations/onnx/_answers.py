@@ -1,6 +1,6 @@
-"""What a model predicts at (X, θ), as a graph: h, and all that the model does to it before a user sees it.
+"""The predictions of a model at (X, θ) as a graph: h, and all post-processing by the model.
 
-Around the model may stand steps of scikit-learn, which rows pass first, and the inverse of a transformed target.
+The model may be preceded by steps of scikit-learn, or predict a transformed target, whose inverse is then applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from infinitask.pipelines._target import ROUNDING
 @final
 @dataclass(frozen=True)
 class Bare:
-    """A field as a model, h alone at any task: what a graph asks of a fitted model."""
+    """A field as a model, h alone at any task, with the attributes of a fitted model that a graph needs."""
 
     field_: Field
     n_features_in_: int
@@ -58,17 +58,17 @@ class Bare:
 
 
 class Opened(NamedTuple):
-    """A model behind some steps.
+    """A model behind the steps of a pipeline.
 
     Parameters
     ----------
     steps : list of transformers
-        What rows pass first.
+        The transformers that are applied before the model.
     core : estimator or Bare
     inside : list of Opened
-        The models that the core asks: one for each fold, or that of a transformed target.
+        The models that the core uses: one for each fold, or that of a transformed target.
     method, tasks : str
-        The method of the core that the graph stands for, and what its tasks are called there.
+        The method of the core that the graph computes, and the name of its task argument.
     """
 
     steps: list[Any]
@@ -79,7 +79,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def of(cls, model: Any) -> Opened:
-        """Open a pipeline, a search, a model that tunes itself, or a field."""
+        """Open a pipeline, a search, a self-tuned model, or a field."""
         if isinstance(model, Field):
             return cls([], Bare.of(model), [], "field_", "theta")
         steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
@@ -95,20 +95,20 @@ class Opened(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """How many columns X has."""
+        """The number of columns of X."""
         if self.inside and not self.steps:
             return self.inside[0].columns
         return int([*self.steps, self.core][0].n_features_in_)
 
     @property
     def knows_nodes_only(self) -> bool:
-        """Whether it answers at the tasks of its fit alone."""
+        """Whether the model predicts only at the tasks of its fit."""
         field = self.innermost.field_
         return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")
 
 
 def _question(model: Any) -> tuple[str, str]:
-    """What is asked of a model: decisions of classifiers and of level sets, predictions of others."""
+    """The method of a model to export: decisions of classifiers and of level sets, predictions of others."""
     if not isinstance(model, BaseInfiniteTask):
         hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
         raise TypeError(
@@ -127,7 +127,7 @@ def _question(model: Any) -> tuple[str, str]:
 
 
 def predictions(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
-    """The predictions, with the steps of a pipeline before them."""
+    """The predictions, after the steps of a pipeline."""
     core, given = opened.core, X
     for step in opened.steps:
         X = changed(step, X)
@@ -139,13 +139,13 @@ def predictions(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
         values = _answer(opened, X, theta)
     if not opened.steps:
         return values
-    # a step that clips would make a number of what Python refuses
+    # a step that clips would turn values that Python refuses into numbers
     infinite = given.graph("IsInf", given).where(np.nan, 0.0)
     return values + infinite.sum(axis=1, keepdims=True)
 
 
 def _answer(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
-    """(n, q) for checked features X (n, d) and tasks (q, d_Θ); NaN where Python refuses a row or a task."""
+    """(n, q) for checked features X (n, d) and tasks (q, d_Θ); NaN if Python refuses the row or the task."""
     model = opened.core
     X = (X.abs() <= LARGEST).where(X, np.nan)
     if hasattr(model, "training_rows_"):
@@ -155,18 +155,18 @@ def _answer(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
         values = _level_sets(model, X, theta)
     else:
         values = (_shifted if isinstance(model, (Bare, ClassifierMixin)) else _regressions)(model, X, theta)
-    # sorting and clipping may lose a NaN on the way
+    # sorting and clipping may lose a NaN
     return values + ((X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0))
 
 
 def _allowed(opened: Opened, theta: Tensor) -> Tensor:
-    """The tasks, with NaN for those that Python refuses; where few are known, these to the last bit."""
+    """The tasks, with NaN for those that Python refuses; if only a few tasks are known, they are made exact."""
     model = opened.core
     low, high = (np.asarray(end, dtype=float)[None, :] for end in model._support)
     bounds = np.abs(np.concatenate([low, high]))
     slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0, keepdims=True)
     inside = (theta >= low - slack) & (theta <= high + slack)
-    if opened.tasks in ("quantiles", "expectiles"):  # the ends of their domain are none
+    if opened.tasks in ("quantiles", "expectiles"):  # the ends of their domain are excluded
         (first,), (last,) = model.recipe_.task.loss.box(1)
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
@@ -190,12 +190,12 @@ def _plain(field: Field, X: Tensor, theta: Tensor) -> Tensor:
 
 
 def _at_levels(field: Field, X: Tensor, levels: HostArray) -> Tensor:
-    """h at levels that stay the same, whose ψ and b are constants: (n, k)."""
+    """h at constant levels, whose ψ and b are constants: (n, k)."""
     return features(field.left, X) @ field.psi(levels).T + field.bias(levels)[None, :]
 
 
 def _in_order(values: Tensor, count: int, *, increasing: bool = True) -> Tensor:
-    """Each row sorted."""
+    """Sort each row."""
     return values.graph("TopK", values, np.array([count]), axis=1, largest=int(not increasing), sorted=1)
 
 
@@ -210,7 +210,7 @@ def _along(curves: Tensor, levels: HostArray, theta: Tensor, *, increasing: bool
     return (fraction < 1.0).where(between.at_most(end) if increasing else between.at_least(end), end)
 
 
-# ------------------------------------------------------------------------------------------------------- answers
+# --------------------------------------------------------------------------------------------------- predictions
 def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     field, levels = model.field_, getattr(model, "levels_", None)
     sorted_curves = model.recipe_.task.order.rearranged or (levels is not None and field.knows_nodes_only)
@@ -225,7 +225,7 @@ def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 
 
 def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
-    """Quantiles at the levels that hold on held-out rows; straight lines beyond the outer ones."""
+    """Quantiles at the levels that are calibrated on held-out rows; linear extrapolation beyond the outer ones."""
     table = levels._table
     taken = piecewise_linear(theta, [(table.levels, table.values[0])])
     inside = taken.at_least(float(levels.low)).at_most(float(levels.high))
@@ -237,7 +237,7 @@ def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) ->
 
 
 def _shifted(model: Any, X: Tensor, theta: Tensor, sign: float = 1.0) -> Tensor:
-    """h with the shift of decisions that was calibrated, if there is one."""
+    """h with the calibrated shift of decisions, if there is one."""
     values, shift = _plain(model.field_, X, theta), getattr(model, "shift_", None)
     return values if shift is None else values + piecewise_linear(theta, [(shift.levels, sign * shift.values)]).T
 
@@ -259,7 +259,7 @@ def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 
 
 def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
-    """Where falling curves (n, k) pass 0, (n, 1); just below Θ for those that are negative throughout."""
+    """The tasks at which falling curves (n, k) cross 0, (n, 1); just below Θ for curves that are always negative."""
     last = levels.size - 1
     top, bottom = curves.take(np.arange(last), axis=1), curves.take(np.arange(1, last + 1), axis=1)
     depth = top - bottom
@@ -270,7 +270,7 @@ def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
 
 
 def changed(step: Any, X: Tensor) -> Tensor:
-    """What a step makes of the features (n, d)."""
+    """Apply a step to the features (n, d)."""
     write = None if getattr(step, "func", None) is not None else _STEPS.get(type(step))
     if write is None:
         raise TypeError(
@@ -282,7 +282,7 @@ def changed(step: Any, X: Tensor) -> Tensor:
 
 
 def undone(step: Any, X: HostArray) -> HostArray:
-    """Inputs that a step makes these of, but for what it has lost."""
+    """Features that a step maps to the given values, except for what it has lost."""
     if not isinstance(step, SimpleImputer):
         return np.asarray(step.inverse_transform(X))
     before = np.tile(np.nan_to_num(np.asarray(step.statistics_, dtype=float)), (X.shape[0], 1))
@@ -292,7 +292,7 @@ def undone(step: Any, X: HostArray) -> HostArray:
 
 
 def _kept(step: SimpleImputer) -> HostArray:
-    """Columns that the fit has seen a number in."""
+    """Columns in which the fit has seen a number."""
     return np.flatnonzero(~np.isnan(np.asarray(step.statistics_, dtype=float)))
 
 
@@ -347,7 +347,7 @@ _INVERSES: dict[Any, Callable[[Tensor], Tensor]] = {
 
 
 def in_units(model: TransformedTarget, z: Tensor) -> Tensor:
-    """g⁻¹ of predictions of g(y); NaN where it is not the inverse of a monotone function, which Python refuses."""
+    """g⁻¹ of predictions of g(y); NaN if it is not the inverse of a monotone function, which Python refuses."""
     write = _INVERSES.get(model.inverse_func)
     if write is None:
         names = ", ".join(f"np.{function.__name__}" for function in _INVERSES)

@@ -1,4 +1,4 @@
-"""The file: names of inputs and outputs, metadata, and the comparison with the predictions of Python."""
+"""The ONNX file: names of inputs and outputs, metadata, and the comparison with the predictions of Python."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
 from infinitask.persistence._file import place_for
 
 LARGEST_DIFFERENCE = 1e-6
-"""From Python, relative to the largest prediction: more is an error of the export."""
+"""Tolerance of the difference from Python, relative to the largest prediction: more is an error of the export."""
 
 TIMES_OWN_ROUNDING = 4.0
-"""How much more than Python from itself a graph may differ: the features of many close tasks are rounded by 1e-6, and
-differently for a task that is asked alone."""
+"""Tolerance relative to the difference of Python from itself: the features of many close tasks are rounded by 1e-6, and
+differently if a task is predicted alone."""
 
 CHECKED = 50
-"""Rows and tasks at which predictions are compared."""
+"""The number of rows and tasks at which predictions are compared."""
 
 
 def to_onnx(
     model: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float64", check: bool = True
 ) -> Any:
-    """Write a fitted model as an ONNX graph, which any runtime evaluates without Python.
+    """Export a fitted model as an ONNX graph, which any runtime evaluates without Python.
 
-    The graph maps inputs ``X`` (n, d) and tasks ``theta`` (q,) to ``h`` (n, q), for any n and q. It answers what the
-    model answers: ``predict(X, quantiles)`` of quantiles, calibrated and in order where the model's are;
+    The graph maps inputs ``X`` (n, d) and tasks ``theta`` (q,) to ``h`` (n, q), for any n and q. Its output equals the
+    predictions of the model: ``predict(X, quantiles)`` of quantiles, calibrated and sorted if those of the model are;
     ``predict`` of expectiles, SVR, kernel ridge and :class:`~infinitask.InfiniteTaskEstimator`; and
     ``decision_function(X, theta)`` or ``(X, nu)`` of costs and level sets. A row with a NaN or an infinite number, and
-    a task that the model does not know, are errors in Python and NaN here.
+    a task that the model does not know, raise errors in Python and give NaN here.
 
     Parameters
     ----------
     model : estimator, pipeline or Field
-        Fitted. Of a pipeline, the scalers and imputers of scikit-learn before the model are a part of the graph. Of a
-        model that tunes itself, and of a search, the model that was chosen. A field is h alone.
+        A fitted model. For a pipeline, the graph includes the scalers and imputers of scikit-learn before the model.
+        For a self-tuned model or a search, it is the graph of the selected model. A field gives h alone.
     path : str, path or None
-        Where to write it, ``model.onnx`` say; None: nowhere.
+        Path of the file, such as ``model.onnx``; None: no file is written.
     dtype : {"float64", "float32"}, default="float64"
-        Of X, θ and h. The graph computes in double precision in both cases: the features of smooth kernels need it.
+        Type of X, θ and h. The graph computes in double precision in both cases: the features of smooth kernels need
+        it.
     check : bool, default=True
-        Whether to run the graph once and compare it with Python. A difference is an error if it is more than 1e-6 of
-        the largest answer, and more than four times that of Python from itself, where it is asked for each task alone
-        and for all of them together: features of many close tasks are rounded, in Python too.
+        Whether to run the graph once and compare it with Python. Raise an error if a difference exceeds both 1e-6 of
+        the largest prediction and four times the difference of Python from itself, between each task predicted alone
+        and all of them together: features of many close tasks are rounded, in Python too.
 
     Returns
     -------
     onnx.ModelProto
-        With metadata: the class, what is answered, the names of inputs and tasks, the range of θ.
+        With metadata: the class, the predicted quantity, the names of inputs and tasks, the range of θ.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def to_onnx(
     shapes = {"X": ["n", opened.columns], "theta": ["q", coordinates] if coordinates > 1 else ["q"], "h": ["n", "q"]}
     *inputs, output = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
     body = helper.make_graph(graph.nodes, "infinitask", inputs, [output], initializer=graph.constants)
-    # the oldest format of files that goes with the operators
+    # the oldest file format that supports the operators
     written = helper.make_model(
         body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="infinitask"
     )
@@ -111,7 +112,7 @@ def to_onnx(
 
 
 def _describe(written: Any, opened: Opened, names: Any) -> None:
-    """Write down what a user of the graph needs to know."""
+    """Add the metadata that a user of the graph needs."""
     from infinitask import __version__
 
     core, call = opened.innermost, f"{opened.method}(X, {opened.tasks})"
@@ -131,7 +132,7 @@ def _describe(written: Any, opened: Opened, names: Any) -> None:
 
 # -------------------------------------------------------------------------------------------------- the comparison
 def _compare(written: Any, opened: Opened, dtype: str) -> None:
-    """Run the graph and compare it with Python; an error where they differ by more than Python does from itself."""
+    """Run the graph and compare it with Python; raise an error if they differ by more than Python from itself."""
     runs = "to_onnx(..., check=False) runs nothing; otherwise the graph is run by onnxruntime"
     onnxruntime = needed("onnxruntime", runs, "onnx")
     options = onnxruntime.SessionOptions()
@@ -141,7 +142,7 @@ def _compare(written: Any, opened: Opened, dtype: str) -> None:
     tasks = nodes[np.linspace(0, len(nodes) - 1, min(CHECKED, len(nodes))).astype(int)]
     X = _rows(opened).astype(dtype)
     (found,) = session.run(None, {"X": X, "theta": tasks.astype(dtype)})
-    # a task in single precision is near a node, and Python wants the node
+    # a task in single precision is near a node, and Python needs the exact node
     theta = tasks if opened.knows_nodes_only else tasks.astype(dtype).astype(np.float64)
     X = X.astype(np.float64)
     expected = _in_python(opened, X, theta)
@@ -159,7 +160,7 @@ def _compare(written: Any, opened: Opened, dtype: str) -> None:
 def _in_python(opened: Opened, X: HostArray, theta: HostArray) -> HostArray:
     """The predictions of Python, (n, q)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as of names: the graph knows columns by their places
+        warnings.simplefilter("ignore")  # such as those about names: the graph knows columns by position
         for step in opened.steps:
             X = step.transform(X)
         values = getattr(opened.core, opened.method)(X, **{opened.tasks: theta})
@@ -167,7 +168,7 @@ def _in_python(opened: Opened, X: HostArray, theta: HostArray) -> HostArray:
 
 
 def _rows(opened: Opened) -> HostArray:
-    """Rows that the model has seen, as they were before the steps of its pipeline."""
+    """Training rows of the model, as they were before the steps of its pipeline."""
     if opened.inside:
         X = _rows(opened.inside[0])
     elif opened.core._looked_at is None:  # a Gram matrix, or random features

@@ -1,4 +1,4 @@
-"""Tensors of a graph that are written as arrays are: ``(X - Z) * 2.0`` adds the nodes that compute it."""
+"""Tensors of a graph with the syntax of arrays: ``(X - Z) * 2.0`` adds the nodes that compute it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from infinitask._base.arrays import HostArray
 
 OPSET = 17
-"""Of the standard operators: all runtimes since 2022 have it."""
+"""The version of the standard operators: all runtimes since 2022 have it."""
 
 
 def _operator(name: str) -> Callable[..., Tensor]:
@@ -24,7 +24,7 @@ def _operator(name: str) -> Callable[..., Tensor]:
 @final
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of a graph; numbers and arrays beside it become constants."""
+    """A value of a graph; numbers and arrays in an operation with it become constants."""
 
     graph: Graph
     name: str
@@ -58,7 +58,7 @@ class Tensor:
         return self.graph("Transpose", self, perm=[1, 0])
 
     def take(self, places: Any, axis: int) -> Tensor:
-        """Entries at places along an axis."""
+        """Entries at the given positions along an axis."""
         return self.graph("Gather", self, places, axis=axis)
 
     def sum(self, axis: int, keepdims: bool = False) -> Tensor:
@@ -66,26 +66,26 @@ class Tensor:
         return self.graph("ReduceSum", self, np.array([axis]), keepdims=int(keepdims))
 
     def with_axis(self, axis: int) -> Tensor:
-        """With an axis of length 1 there."""
+        """Insert an axis of length 1 at this position."""
         return self.graph("Unsqueeze", self, np.array([axis]))
 
     def cast(self, dtype: Any) -> Tensor:
-        """In another type of numbers."""
+        """Convert to another number type."""
         return self.graph("Cast", self, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def real(self) -> Tensor:
-        """Truth values or whole numbers in double precision."""
+        """Convert booleans or integers to double precision."""
         return self.cast(np.float64)
 
 
 @final
 class Graph:
-    """Collects nodes and constants; what was computed once is not computed again.
+    """Collects nodes and constants; equal nodes are computed once.
 
     Parameters
     ----------
     double : bool
-        Whether inputs come in double precision; the graph computes in it in any case.
+        Whether the graph inputs have double precision; the graph computes in it in any case.
     """
 
     def __init__(self, double: bool = True) -> None:
@@ -95,18 +95,18 @@ class Graph:
         self._known: dict[Any, Tensor] = {}
 
     def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> Tensor:
-        """What an operator makes of its inputs: its first output."""
+        """Apply an operator; return its first output."""
         names = [self.constant(value).name for value in inputs]
         key = operator, tuple(names), repr(sorted(attributes.items()))
         if key not in self._known:
             found = self._known[key] = Tensor(self, f"{operator}_{len(self._known)}")
-            # TopK has a second output, which nobody asks for
+            # the second output of TopK is not used
             outputs = [found.name, f"{found.name}_places"] if operator == "TopK" else [found.name]
             self.nodes.append(helper.make_node(operator, names, outputs, name=found.name, **attributes))
         return self._known[key]
 
     def constant(self, value: Any) -> Tensor:
-        """A tensor as it is; numbers as a constant, whole ones in an array as indices, others in double precision."""
+        """Convert to a tensor; numbers become constants: integer arrays as indices, others in double precision."""
         if isinstance(value, Tensor):
             return value
         array: HostArray = np.asarray(value)
@@ -118,7 +118,7 @@ class Graph:
         return self._known[key]
 
     def joined(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Tensors one after the other along an axis."""
+        """Concatenate tensors along an axis."""
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=axis)
 
 
@@ -128,7 +128,7 @@ def total(parts: Iterable[Tensor]) -> Tensor:
 
 
 def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tensor]:
-    """Where tasks (q, 1) lie among ascending levels (k ≥ 2,): the level before, that after, and the fraction between.
+    """Locate tasks (q, 1) among ascending levels (k ≥ 2,): the level below, the level above, the fraction in between.
 
     Beyond the ends the fraction is less than 0 or more than 1.
     """
@@ -142,7 +142,7 @@ def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tens
 
 
 def piecewise_linear(X: Tensor, curves: Sequence[tuple[HostArray, HostArray]]) -> Tensor:
-    """Each column of X (n, d) through its own function: linear through (points, values), constant beyond its ends."""
+    """Map each column of X (n, d) by its own function: linear through (points, values), constant beyond its ends."""
     d, width = len(curves), max(points.size for points, _ in curves)
     points, (values, slopes) = np.full((d, width), np.inf), np.zeros((2, d, width))
     for j, (at, taken) in enumerate(curves):
@@ -150,7 +150,7 @@ def piecewise_linear(X: Tensor, curves: Sequence[tuple[HostArray, HostArray]]) -
         slopes[j, : at.size - 1] = np.diff(taken) / np.diff(at)
     ends = np.array([[at[[0, -1]] for at, _ in curves]])
     X = X.at_least(ends[..., 0]).at_most(ends[..., 1])
-    # numbers in single precision are added up faster than whole ones
+    # numbers in single precision are added up faster than integers
     passed = (X.graph.constant(points[None]) <= X.with_axis(2)).cast(np.float32).sum(axis=2).cast(np.int64)
     places = passed + (width * np.arange(d) - 1)[None, :]
     start, value, slope = (X.graph.constant(of.ravel()).take(places, axis=0) for of in (points, values, slopes))

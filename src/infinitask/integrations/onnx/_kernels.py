@@ -1,4 +1,4 @@
-"""Kernels as a graph, k(x, Z) for constants Z such as landmarks, and the maps φ(x), ψ(θ) and b(θ) made of them."""
+"""Kernels as a graph, k(x, Z) for constants Z such as landmarks, and the maps φ(x), ψ(θ) and b(θ) based on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from infinitask.kernels._distances import DIFFERENCE_COLUMNS, PRODUCT_ROUNDING
 from infinitask.kernels._task import SAME_TASK
 
 ENTRIES_PER_ROW = 2**12
-"""Differences to landmarks that a row takes at a time, 32 KiB: a thousand rows take 32 MiB."""
+"""The maximum size of the differences to landmarks per row, 32 KiB: a thousand rows take 32 MiB."""
 
 
 def gram(node: Description, X: Tensor, Z: HostArray, order: int = 0) -> Tensor:
@@ -39,7 +39,7 @@ def gram(node: Description, X: Tensor, Z: HostArray, order: int = 0) -> Tensor:
 def _chi2_term(x: Tensor, z: HostArray) -> Tensor:
     x = (x >= 0.0).where(x, np.nan)  # Python refuses negative numbers
     apart, both = x - z, x + z
-    # where x = z = 0 the denominator becomes 1, and the term is 0
+    # if x = z = 0, the denominator becomes 1 and the term is 0
     return apart * (apart / (both + (both <= 0.0).real()))
 
 
@@ -49,7 +49,7 @@ _TERMS: dict[str, Callable[[Tensor, HostArray], Tensor]] = {
     "chi2": _chi2_term,
     "product": lambda x, z: x * z,
 }
-"""What each column adds to s(x, z)."""
+"""The contribution of each column to s(x, z)."""
 
 
 def _over_columns(X: Tensor, Z: HostArray, write: Callable[[Tensor, HostArray, HostArray], Tensor]) -> Tensor:
@@ -66,7 +66,7 @@ def _distance(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
 
 def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
     """γ‖x − z‖², (n, p)."""
-    # where f has a finite slope at 0, rounding there is harmless
+    # if f has a finite slope at 0, rounding there is harmless
     if p.is_smooth and Z.shape[1] > DIFFERENCE_COLUMNS:
         gamma, middle = float(p.gamma), Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
         right = Z - middle
@@ -86,7 +86,7 @@ def _product(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
 
 
 def same_task(S: Tensor, T: HostArray, tolerance: float = SAME_TASK) -> Tensor:
-    """Whether tasks (q, d) are those of T (p, d), up to rounding: (q, p)."""
+    """Whether tasks (q, d) equal those of T (p, d), up to rounding: (q, p)."""
     slack = np.broadcast_to(tolerance * np.maximum(np.abs(T), 1.0), T.shape)
     near = ((S.with_axis(1) - T[None]).abs() <= slack[None]).cast(np.int64)
     return S.graph("Equal", near.sum(axis=2), np.array([T.shape[1]]))
@@ -145,7 +145,7 @@ def _each(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     if profile is None:
         each = [gram(part, X.take(np.array([j]), axis=1), Z[:, j : j + 1]) for j, part in enumerate(parts)]
         return total(each) * (1.0 / d)
-    # one kernel that was resolved on each feature: they differ by γ alone
+    # one kernel resolved on each feature: they differ by γ alone
     term, gammas = _TERMS[profile.of], np.array([part.values["gamma"] for part in parts])
 
     def values(x: Tensor, z: HostArray, at: HostArray) -> Tensor:
@@ -172,12 +172,12 @@ OPERATIONS: dict[str, Callable[[Description, Tensor, HostArray, int], Tensor]] =
     "each": _each,
     "matrix": _matrix,
 }
-"""How each kind of a description is written."""
+"""The function that writes each kind of description."""
 
 
 # ------------------------------------------------------------------------------------------------------- feature maps
 def features(left: FeatureMap, X: Tensor) -> Tensor:
-    """x ↦ left(x), (n, s), for the kinds of maps that fits make."""
+    """x ↦ left(x), (n, s), for the feature maps that fits create."""
     if isinstance(left, CombinedMap):
         return features(left.map, X) @ _host(left.right)
     if isinstance(left, FourierMap):
