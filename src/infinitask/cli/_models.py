@@ -126,8 +126,8 @@ def rows_of(
         )
     if task is not Task.LEVEL_SET:
         task, y, reason = task_and_targets(frame[target], task)
-        if task is Task.QUANTILE and (far := outlier_among_targets(y)):
-            notes.append(far)
+        if task is Task.QUANTILE and (sentence := outlier_among_targets(y)):
+            notes.append(sentence)
         y = y.reset_index(drop=True)
     X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
     _check_inputs(table, X)

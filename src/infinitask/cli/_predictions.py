@@ -47,8 +47,8 @@ def predicted(model: Any, X: Any, asked: Asked) -> Any:
         if name not in OPTIONS[task]:
             known = " or ".join(OPTIONS[task])
             raise CommandError(f"{name} was given, and the model is one of {task}; it takes {known}.")
-    answers = {Task.QUANTILE: _quantiles, Task.COST: _decisions, Task.LEVEL_SET: _level_sets}
-    return pandas().DataFrame(answers[task](model, X, asked))
+    predict = {Task.QUANTILE: _quantiles, Task.COST: _decisions, Task.LEVEL_SET: _level_sets}
+    return pandas().DataFrame(predict[task](model, X, asked))
 
 
 def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
@@ -236,12 +236,12 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         "log_loss": "log loss",
         "mean_cost": "cost for each row",
     }
-    said = ("positive", "share_of_positive", "bound")  # printed in separate sentences
+    in_sentences = ("positive", "share_of_positive", "bound")  # printed in separate sentences
     found = found | {"theta": "0 (both errors cost the same)"} if found.get("theta") == 0.0 else found
     lines: list[tuple[str, Any]] = [
         (words.get(name, name), "none" if value is None else value)
         for name, value in found.items()
-        if not isinstance(value, list) and name not in said
+        if not isinstance(value, list) and name not in in_sentences
     ]
     for part in found.get("intervals", []):
         held = f"{part['held']:.1%}, median width {formatted(part['median_width'])}"

@@ -150,8 +150,8 @@ def model_and_arguments(model: Any, method: str) -> tuple[Any, Mapping[str, insp
     """
 
     def names_them(candidate: Any) -> bool:
-        hands_on = any(one.kind is one.VAR_KEYWORD for one in _arguments(candidate, method).values())
-        return not (hands_on or isinstance(candidate, BaseSearchCV))
+        passes_on = any(one.kind is one.VAR_KEYWORD for one in _arguments(candidate, method).values())
+        return not (passes_on or isinstance(candidate, BaseSearchCV))
 
     found = inner_model(model, stop=names_them)
     return found, _arguments(found, method)

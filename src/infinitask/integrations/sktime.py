@@ -155,17 +155,17 @@ def _tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps:
     if np.unique(times).size < 2 * FOLDS:
         return InfiniteQuantileRegressor(noncrossing="rearrange", alpha=1.0, tol=1e-3).fit(inputs, targets)
     # whole origins, evenly spaced
-    apart = max(1, -(-targets.size // CHOOSING_ROWS))
-    some = np.flatnonzero((np.arange(targets.size) // n_steps) % apart == 0)
-    first, second = np.array_split(inputs[some], 2)
+    stride = max(1, -(-targets.size // CHOOSING_ROWS))
+    chosen = np.flatnonzero((np.arange(targets.size) // n_steps) % stride == 0)
+    first, second = np.array_split(inputs[chosen], 2)
     gamma = 0.5 / (float(np.median(np.sum((first[:, None] - second) ** 2, axis=2))) or 1.0)
     # Gaussian kernels of half, once and twice the median distance
     kernels = [*(RBF(gamma / width**2) for width in (0.5, 1.0, 2.0)), Linear()]
     tuned = InfiniteQuantileRegressorCV(
-        kernels=kernels, cv=_blocks_of_time(times[some]), rule="best", tol=1e-3, random_state=0
+        kernels=kernels, cv=_blocks_of_time(times[chosen]), rule="best", tol=1e-3, random_state=0
     )
-    model: Any = tuned.fit(inputs[some], targets[some]).best_estimator_
-    if apart > 1:
+    model: Any = tuned.fit(inputs[chosen], targets[chosen]).best_estimator_
+    if stride > 1:
         levels = getattr(model, "levels_", None)
         model.fit(inputs, targets)
         if levels is not None:

@@ -147,7 +147,7 @@ class Look:
         """The position of the main colour on the map of :meth:`colours`."""
         return 0.65 if self.is_dark else 0.25
 
-    # ---------------------------------------------------------------------------------------- where from
+    # -------------------------------------------------------------------------------------------------- origin
     @classmethod
     def of_settings(cls) -> Look:
         """The look that fits the settings of matplotlib; its defaults give :data:`LIGHT`."""
@@ -216,7 +216,7 @@ def _mixed(ink: Any, paper: Any, share: float) -> str:
     return str(to_hex((1.0 - share) * np.array(to_rgb(ink)) + share * np.array(to_rgb(paper))))
 
 
-# ---------------------------------------------------------------------------------------------- where a display draws
+# ---------------------------------------------------------------------------------------------------------- canvas
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Display:
     """Base class of all displays: a dataclass of the plotted data, with one method that draws them.

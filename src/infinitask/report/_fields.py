@@ -170,8 +170,8 @@ class _Asked:
         answers, encoded, encoding, tables = found
         columns = np.flatnonzero(np.max(np.abs(answers - self.base), axis=0) > self.tolerance)
         kept = {name: None if table is None else packed(table[..., columns]) for name, table in tables.items()}
-        told = {"columns": columns.tolist(), **encoding, **kept}
-        return Field(column | {"encoded": told}, values, columns, encoded[:, columns])
+        description = {"columns": columns.tolist(), **encoding, **kept}
+        return Field(column | {"encoded": description}, values, columns, encoded[:, columns])
 
     # ---------------------------------------------------------------------------------------------- numbers
     def _without_value(self, j: int, line: HostArray, answers: HostArray) -> HostArray | None:

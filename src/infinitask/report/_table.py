@@ -191,8 +191,8 @@ class Shown(NamedTuple):
         kept = first[evenly(first.size, limit // 2)]
         others = np.setdiff1d(np.arange(n), first)
         rest = others[evenly(others.size, limit - kept.size)]
-        shares = [first.size / max(1, kept.size), others.size / max(1, rest.size)]
-        rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
+        weights = [first.size / max(1, kept.size), others.size / max(1, rest.size)]
+        rows, weight = np.concatenate([kept, rest]), np.repeat(weights, [kept.size, rest.size])
         order = np.argsort(rows)
         return cls(rows[order], weight[order])
 
