@@ -329,7 +329,7 @@ def _filled(data: Data, seen: HostArray, nodes: HostArray) -> HostArray:
     return Y
 
 
-# ---------------------------------------------------------------------------------------- separate points
+# --------------------------------------------------------------------------------------- separate points
 @final
 class _ScatteredErrors(_CurveErrors):
     """Errors of curves with few points, each on its own grid."""

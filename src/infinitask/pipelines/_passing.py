@@ -1,4 +1,4 @@
-"""Models around another one: what they do not do themselves, the one inside answers. A search is one of them."""
+"""Meta-estimators that delegate to an inner model, such as a search to its best model."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def where_inside_has(name: str) -> Callable[[Method], Method]:
-    """A method that is there only where the model inside has one of that name."""
+    """Decorate a method that is available only if the inner model has a method of that name."""
 
     def check(model: Any) -> bool:
-        getattr(model._inside(), name)  # its own AttributeError is the one to see
+        getattr(model._inside(), name)  # raises the AttributeError of the inner model
         return True
 
     return cast(Callable[[Method], Method], available_if(check))
 
 
 class PassesOn(ABC):
-    """Has all methods and fitted attributes of the model inside, but for those that it has itself.
+    """Base class of meta-estimators with all methods and fitted attributes of the inner model that they do not define.
 
-    A subclass says which model that is, and how a question with rows X reaches it. It names this class before those of
-    scikit-learn.
+    A subclass defines the inner model and how a call with rows X reaches it. It must inherit from this class before
+    those of scikit-learn.
     """
 
     @abstractmethod
     def _inside(self) -> Any:
-        """The model that answers; None while this one has no parameters yet."""
+        """Return the inner model; None if this one has no parameters yet."""
 
     @abstractmethod
     def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The answer of the model inside to a question about rows X; this model where it answers with itself."""
+        """Call a method of the inner model on rows X; return this model if the method returns the inner one."""
 
     def __getattr__(self, name: str) -> Any:
-        # called only where there is no such attribute here; properties of the class may say so themselves
+        # called only if this object has no such attribute, or if a property of its class raised an AttributeError
         missing = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name.startswith("_") or name.endswith("_request") or hasattr(type(self), name):
             raise missing
@@ -59,7 +59,7 @@ class PassesOn(ABC):
         return self._passed_on(name, found)
 
     def _passed_on(self, name: str, method: Any) -> Any:
-        """A method of the model inside as one of this model."""
+        """Wrap a method of the inner model as a method of this model."""
         takes_rows = next(iter(inspect.signature(method).parameters), None) == "X"
 
         @wraps(method)
@@ -67,8 +67,8 @@ class PassesOn(ABC):
             if takes_rows and (arguments or "X" in params):
                 X = params.pop("X") if "X" in params else arguments[0]
                 return self._asked(name, X, arguments[1:], params)
-            answer = method(*arguments, **params)  # without rows, its own error is the one to see
-            return self if answer is self._inside() else answer
+            result = method(*arguments, **params)  # without rows, it raises its own error
+            return self if result is self._inside() else result
 
         return passed_on
 
@@ -77,22 +77,22 @@ class PassesOn(ABC):
 
 
 class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
-    """A search of scikit-learn with all methods and fitted attributes of the model that it chooses.
+    """A search of scikit-learn with all methods and fitted attributes of its best model.
 
     ``GridSearchCV(...).predict(X)`` takes no levels, costs or fractions, and a search has no ``predict_interval``.
-    Around it, this one has both: ``predict(X, quantiles=…)``, ``conformalize``, ``roc_curve``, … are those of
-    ``best_estimator_``, and ``best_params_``, ``cv_results_``, … those of the search.
+    A ``TaskSearch`` around it has both: ``predict(X, quantiles=…)``, ``conformalize``, ``roc_curve``, … are those of
+    ``best_estimator_``, and ``best_params_``, ``cv_results_``, … are those of the search.
 
     Parameters
     ----------
     search : search
         ``GridSearchCV``, ``RandomizedSearchCV``, ``HalvingGridSearchCV``,
-        :class:`~infinitask.tuning.OptunaSearch`, … with ``refit``. It is copied.
+        :class:`~infinitask.tuning.OptunaSearch`, … with ``refit``. It is cloned.
 
     Attributes
     ----------
     search_ : search
-        The fitted one.
+        The fitted search.
 
     Examples
     --------
@@ -112,14 +112,14 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
         self.search = search
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Search, and fit the best model to all rows.
+        """Search for the best parameters, and fit the best model to all rows.
 
         Parameters
         ----------
         X : array or table (n, d)
         y : array (n,) or None
         **params
-            Of ``fit`` of the search, such as ``sample_weight`` or ``groups``.
+            Parameters of ``fit`` of the search, such as ``sample_weight`` or ``groups``.
         """
         self.__dict__.pop("search_", None)
         if not (hasattr(self.search, "fit") and hasattr(self.search, "estimator")):
@@ -134,7 +134,7 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The score of the best model, by the ``scoring`` of the search.
+        """Return the score of the best model, by the ``scoring`` of the search.
 
         Parameters
         ----------
@@ -152,8 +152,8 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
     def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
         check_is_fitted(self)
         best = self._inside()
-        answer = getattr(best, method)(as_table(X), *arguments, **params)
-        return self if answer is best else answer
+        result = getattr(best, method)(as_table(X), *arguments, **params)
+        return self if result is best else result
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_") and "search_" in vars(self) and hasattr(self.search_, name):

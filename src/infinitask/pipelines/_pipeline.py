@@ -1,4 +1,4 @@
-"""Pipelines that pass every question on to their model, and one for tables with mixed columns."""
+"""Pipelines that delegate all methods to their model, and a pipeline for tables with mixed columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from infinitask.pipelines._tables import as_table
 
 
 def _with_tasks(name: str, summary: str) -> Any:
-    """A method of the last step as one of the pipeline, which hands all arguments on."""
+    """Wrap a method of the last step as a method of the pipeline that passes all arguments on."""
 
     def method(self: TaskPipeline, X: Any, *arguments: Any, **params: Any) -> Any:
         return self._asked(name, X, arguments, params)
@@ -34,7 +34,7 @@ def _with_tasks(name: str, summary: str) -> Any:
         ----------
         X : array or table (n, d)
         *arguments, **params
-            Of the last step: ``quantiles``, ``theta``, ``nu``, …
+            Arguments of the last step: ``quantiles``, ``theta``, ``nu``, …
         """
     return where_inside_has(name)(method)
 
@@ -42,10 +42,10 @@ def _with_tasks(name: str, summary: str) -> Any:
 class TaskPipeline(PassesOn, Pipeline):
     """A pipeline of scikit-learn with all methods and fitted attributes of its last step.
 
-    What is asked with rows X sends them through the steps before. ``predict``, ``decision_function`` and the like take
-    the tasks that the model takes (``quantiles``, ``theta``, ``nu``), ``fit`` a ``sample_weight`` for the model, and
-    ``conformalize``, ``predict_interval``, ``roc_curve``, ``relevance_``, ``dual_gap_``, … are there where the model
-    has them. :func:`make_pipeline` and :func:`tabular` make it.
+    Methods that take rows X transform them by the previous steps first. ``predict``, ``decision_function`` and similar
+    methods take the tasks of the model (``quantiles``, ``theta``, ``nu``), and ``fit`` takes a ``sample_weight`` for
+    the model. ``conformalize``, ``predict_interval``, ``roc_curve``, ``relevance_``, ``dual_gap_``, … are available if
+    the model has them. Use :func:`make_pipeline` or :func:`tabular` to create it.
 
     Parameters
     ----------
@@ -57,22 +57,21 @@ class TaskPipeline(PassesOn, Pipeline):
     Attributes
     ----------
     target_name_ : str
-        What y was called; only where it had a name.
+        The name of y; only if it had one.
     """
 
     # ------------------------------------------------------------------------------------------- fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
-        """Fit the steps one after the other.
+        """Fit the steps in order.
 
         Parameters
         ----------
         X : array or table (n, d)
         y : array (n,) or None
         sample_weight : array (n,) or None
-            For the last step.
+            Weights of the rows for the last step.
         **params
-            What ``fit`` of the last step takes by name, such as ``theta``; and ``<step>__<parameter>``, as in
-            scikit-learn.
+            Parameters of ``fit`` of the last step, such as ``theta``; and ``<step>__<parameter>``, as in scikit-learn.
         """
         super().fit(as_table(X), y, **self._for_last(params, sample_weight))
         self.__dict__.pop("target_name_", None)
@@ -83,14 +82,14 @@ class TaskPipeline(PassesOn, Pipeline):
 
     @where_inside_has("fit_predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
-        """Fit the steps, and predict the same rows.
+        """Fit the steps, and return predictions for the same rows.
 
         Parameters
         ----------
         X : array or table (n, d)
         y : array (n,) or None
         sample_weight : array (n,) or None
-            For the last step.
+            Weights of the rows for the last step.
         **params
             Tasks of ``predict``, such as ``nu``; and ``<step>__<parameter>`` for the fit, as in scikit-learn.
         """
@@ -99,7 +98,7 @@ class TaskPipeline(PassesOn, Pipeline):
         return self.fit(X, y, sample_weight, **params).predict(X, **tasks)
 
     def _for_last(self, params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
-        """Arguments of a fit, in which those that the last step takes by name are under its name."""
+        """Return the arguments of a fit, with the name of the last step before those that it takes."""
         if sample_weight is not None:
             params = params | {"sample_weight": sample_weight}
         name, last = self.steps[-1]
@@ -109,15 +108,15 @@ class TaskPipeline(PassesOn, Pipeline):
         return {f"{name}__{key}" if key in known else key: value for key, value in params.items()}
 
     # ---------------------------------------------------------------------------------------- predicting
-    # scikit-learn's own take no arguments for the last step, or only some by name
-    predict = _with_tasks("predict", "What the last step predicts for X.")
-    predict_proba = _with_tasks("predict_proba", "The probabilities that the last step gives to the classes.")
-    decision_function = _with_tasks("decision_function", "The decision function of the last step.")
-    score_samples = _with_tasks("score_samples", "The scores that the last step gives to rows.")
+    # the methods of scikit-learn's Pipeline take no arguments for the last step, or only some by name
+    predict = _with_tasks("predict", "Return the predictions of the last step.")
+    predict_proba = _with_tasks("predict_proba", "Return the class probabilities of the last step.")
+    decision_function = _with_tasks("decision_function", "Return the decision function of the last step.")
+    score_samples = _with_tasks("score_samples", "Return the scores of the rows by the last step.")
 
     @where_inside_has("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
-        """The score of the last step.
+        """Return the score of the last step.
 
         Parameters
         ----------
@@ -125,7 +124,7 @@ class TaskPipeline(PassesOn, Pipeline):
         y : array (n,) or None
         sample_weight : array (n,) or None
         **params
-            What ``score`` of the last step takes by name, such as ``theta``.
+            Parameters of ``score`` of the last step, such as ``theta``.
         """
         if params and not _routes():
             weight = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -134,51 +133,51 @@ class TaskPipeline(PassesOn, Pipeline):
 
     @where_inside_has("explore")
     def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
-        """A page in which a person moves the task and sees the consequences, with the columns as they were given.
+        """Create an interactive page on which moving the task shows the effects, with the columns as given.
 
         See :func:`infinitask.report.explore`.
 
         Parameters
         ----------
         X : array or table (n, d)
-            Rows to look at, best not those of the fit.
+            Rows to show, preferably held-out rows.
         y : array (n,) or None
             Their targets or labels.
         names : list of str or None
-            Of the columns; None: their own.
+            Names of the columns; None: those of X.
         title : str or None
         """
-        # by name: pages know pipelines, and imports point one way
+        # import by name: pages import pipelines, and imports must be acyclic
         return import_module("infinitask.report").explore(self, as_table(X), y, names=names, title=title)
 
     def _inside(self) -> Any:
         return self.steps[-1][1] if "steps" in vars(self) else None
 
     def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The answer of the last step; it is the pipeline where the last step answers with itself."""
+        """Call a method of the last step; return the pipeline if the method returns the last step."""
         last = self.steps[-1][1]
         if _routes() and not arguments and hasattr(Pipeline, method):
-            answer = getattr(super(), method)(as_table(X), **params)
+            result = getattr(super(), method)(as_table(X), **params)
         else:
-            answer = getattr(last, method)(self._encoded(X), *arguments, **params)
-        if answer is last:
+            result = getattr(last, method)(self._encoded(X), *arguments, **params)
+        if result is last:
             return self
-        kind = output_of(self)  # as ``set_output`` wants it: rows are named as those of X
+        kind = output_of(self)  # as requested by ``set_output``; rows have the index of X
         if kind is None or method not in FRAMED:
-            return answer
-        return framed(answer, kind, last, method, X, arguments, params)
+            return result
+        return framed(result, kind, last, method, X, arguments, params)
 
     def set_output(self, *, transform: Any = None, predict: str | None = None) -> Self:
-        """Choose whether answers, and what steps hand on, are arrays or data frames.
+        """Choose whether predictions, and the outputs of the steps, are arrays or data frames.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None
-            For the steps, as in scikit-learn.
+            The outputs of the steps, as in scikit-learn.
         predict : {"default", "pandas", "polars"} or None
-            For ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function`` and ``score_samples``:
-            columns are named by what was asked, rows as those of X, the table that the pipeline is given; see
-            ``set_output`` of a model. None: as it is.
+            Results of ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function`` and
+            ``score_samples``. Columns are named by tasks or classes, and rows have the index of X, the table given to
+            the pipeline; see ``set_output`` of a model. None: unchanged.
         """
         if transform is not None:
             super().set_output(transform=transform)
@@ -186,42 +185,42 @@ class TaskPipeline(PassesOn, Pipeline):
         return self
 
     def _encoded(self, X: Any) -> Any:
-        """X as the last step takes it."""
+        """Return X transformed by all steps before the last."""
         X = as_table(X)
         for _, step in self.steps[:-1]:
             if step is not None and step != "passthrough":
                 X = step.transform(X)
         return X
 
-    # ------------------------------------------------------------------------------- what else the model has
+    # --------------------------------------------------------------------- other attributes of the model
     @property
     def relevance_(self) -> Relevance:
-        """Which features of the model matter, under the names that the steps before gave them."""
+        """The relevance of each feature of the model, with the names given by the previous steps."""
         last = self.steps[-1][1]
         found: Relevance = last.relevance_
         if hasattr(last, "feature_names_in_") or len(self.steps) == 1:
             return found
         try:
             names = tuple(str(name) for name in self[:-1].get_feature_names_out())
-        except (AttributeError, ValueError):  # a step that makes no names
+        except (AttributeError, ValueError):  # a step without feature names
             return found
         return replace(found, names=names) if len(names) == len(found.names) else found
 
 
 def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, verbose: bool = False) -> TaskPipeline:
-    """Transformers and a model as one model, which answers every question that the last step answers.
+    """Combine transformers and a model into a pipeline with all methods of the model.
 
     Parameters
     ----------
     *steps : estimators
-        Transformers, and the model. Their names are those of their classes, in small letters.
+        Transformers, and the model. The names of the steps are those of their classes in lower case.
     memory, transform_input, verbose
         As in :func:`sklearn.pipeline.make_pipeline`.
 
     Returns
     -------
     Pipeline
-        Of scikit-learn, with all methods and fitted attributes of its last step.
+        A pipeline of scikit-learn with all methods and fitted attributes of its last step.
 
     Examples
     --------
@@ -239,44 +238,44 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
 
 
 def _routes() -> bool:
-    """Whether scikit-learn decides which step sees which metadata."""
+    """Whether metadata routing of scikit-learn is enabled."""
     return bool(sklearn.get_config().get("enable_metadata_routing", False))
 
 
 def tabular(
     estimator: Any, *, max_categories: int = 30, text_components: int = 8, indicators: bool = True
 ) -> TaskPipeline:
-    """A model for tables with mixed columns: a first step, "table", makes numbers of them; the last is "model".
+    """Create a pipeline for tables with mixed columns: "table" encodes them as numbers, and "model" is the last step.
 
-    skrub's ``TableVectorizer`` looks at each column by itself:
+    skrub's ``TableVectorizer`` encodes each column separately:
 
-    * numbers, also those written as text: missing ones become the median, and where the fit saw missing ones, a column
-      ``missingindicator_…`` says so;
-    * booleans: 0 and 1, with missing ones as for numbers;
-    * up to ``max_categories`` categories: a column for each, and one for missing where the fit saw that. A category
-      that the fit has not seen is 0 in all of them;
-    * more categories, and text: ``text_components`` numbers that are alike for strings with common parts. Level sets
-      leave such columns out, and a fit warns: every new text would be unusual;
-    * dates, also those written as text: year, month, day, hour, … where they vary in kind, and seconds since 1970;
-      missing ones become the medians of these.
+    * numbers, also those written as text: missing values are replaced by the median, and a column
+      ``missingindicator_…`` marks them if the fit saw any;
+    * booleans: 0 and 1, with missing values as for numbers;
+    * up to ``max_categories`` categories: a column for each, and one for missing values if the fit saw any. A category
+      that the fit did not see is 0 in all of them;
+    * more categories, and text: ``text_components`` numbers that are similar for strings with common parts. Level sets
+      ignore such columns, and a fit warns: every new text would be unusual;
+    * dates, also those written as text: year, month, day, the hour if the column has times of day, and seconds since
+      1970; missing values are replaced by the medians of these.
 
-    A column that is empty in the fit is left out. Numbers are kept to about seven digits. At predict time the columns
-    of a data frame are taken by their names: they may stand in any order, and others beside them.
+    A column that is empty in the fit is ignored. Numbers are kept to about seven digits. At prediction, the columns of
+    a data frame are selected by name: they may be in any order, and other columns are ignored.
 
     Parameters
     ----------
     estimator : estimator, or pipeline that ends with one
-        The model. Steps of a pipeline stand between "table" and "model".
+        The model. The other steps of a pipeline come between "table" and "model".
     max_categories : int, default=30
     text_components : int, default=8
     indicators : bool, default=True
-        Whether missing numbers are marked by a column. For level sets, where a mark that is rare makes a row unusual by
-        itself, False: a missing number is then an ordinary one.
+        Whether a column marks missing numbers. Use False for level sets, because a rare mark alone makes a row unusual:
+        a missing number then counts as an ordinary one.
 
     Returns
     -------
     Pipeline
-        Of scikit-learn, with all methods and fitted attributes of its last step.
+        A pipeline of scikit-learn with all methods and fitted attributes of its last step.
 
     Examples
     --------
@@ -315,9 +314,9 @@ def tabular(
     vectorizer = TableEncoder(
         cardinality_threshold=max_categories + 1,
         numeric=SimpleImputer(strategy="median", add_indicator=marks),
-        # no category is dropped: one that is not known would look like it
+        # no category is dropped: an unknown one would be encoded like it
         low_cardinality=OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype="float32"),
-        # a fixed seed of its random projection: the same table is encoded in the same way
+        # a fixed seed of its random projection: the same table always has the same encoding
         high_cardinality=StringEncoder(n_components=text_components, random_state=0) if texts else "drop",
         datetime=plain_pipeline(DatetimeEncoder(), SimpleImputer(strategy="median")),
     )

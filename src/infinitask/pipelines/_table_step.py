@@ -1,4 +1,4 @@
-"""The step of :func:`infinitask.tabular` that makes numbers of a table; it needs skrub."""
+"""The step of :func:`infinitask.tabular` that encodes a table as numbers; it needs skrub."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from skrub import TableVectorizer
 from infinitask.pipelines._tables import as_pandas, check_sizes, listed, nearest
 
 NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
-"""Text, in small letters, that stands for a missing value."""
+"""Text, in lower case, that means a missing value."""
 
 
 class TableEncoder(TableVectorizer):
-    """Makes numbers of a table with mixed columns, and takes the columns of the fit by their names.
+    """Encode a table with mixed columns as numbers; the columns of the fit are selected by name.
 
-    It is skrub's ``TableVectorizer``; frames of polars are made frames of pandas, so that it does not matter which kind
-    the fit was given. At predict time the columns of a data frame may stand in any order and others beside them, which
-    are ignored; one that is missing, and a table without rows, are refused with a sentence. Text in a column of numbers
-    is warned of. With ``high_cardinality="drop"`` a fit warns where a column of text is left out.
+    This is skrub's ``TableVectorizer``. Frames of polars are converted to pandas, so the fit may use either kind. At
+    prediction, the columns of a data frame may be in any order, and other columns are ignored; a missing column or a
+    table without rows raises an error. Text in a column of numbers causes a warning. With ``high_cardinality="drop"``,
+    a fit warns if it ignores a column of text.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
     """
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn what becomes of each column, and encode the table.
+        """Learn the encoding of each column, and encode the table.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         return super().transform(X)
 
     def _warn_of_words(self, X: Any) -> None:
-        """A warning where columns of numbers hold text that is none, which counts as missing."""
+        """Warn if columns of numbers contain text that is not a number, which counts as missing."""
         if not hasattr(X, "iloc"):
             return
         import pandas as pd
@@ -89,11 +89,11 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
                     f"The column {name!r} held numbers at the fit; {len(words)} of {len(column)} cells hold text "
                     f"that is no number, such as {words.iloc[0]!r}, and count as missing.",
                     UserWarning,
-                    stacklevel=7,  # of a pipeline that predicts
+                    stacklevel=7,  # the caller of predict of a pipeline
                 )
 
     def _taken(self, X: Any) -> Any:
-        """The columns of the fit, in their order; what is no data frame is left to skrub."""
+        """Return the columns of the fit in their order; skrub checks what is not a data frame."""
         names, known = getattr(X, "columns", None), getattr(self, "feature_names_in_", None)
         if names is None or known is None:
             return X
@@ -108,7 +108,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
 
 
 def _missing(missing: list[str], others: list[str]) -> str:
-    """The sentence about columns that are not there, with one of the others whose name is alike."""
+    """Return the error message about missing columns, with another column of a similar name."""
     one = len(missing) == 1
     near = nearest(missing[0], others)
     hint = f" The table has {near[0]!r}: rename it if that is {missing[0]!r}." if near else ""

@@ -1,4 +1,4 @@
-"""Tables of other libraries than pandas, and the names of their columns in sentences."""
+"""Tables of libraries other than pandas, and column names in messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def as_table(X: Any) -> Any:
-    """X, as a data frame of pandas where it is a table of Arrow."""
+    """Return X, as a data frame of pandas if it is a table of Arrow."""
     not_blocks(X)
     is_arrow = _library(X) == "pyarrow" and hasattr(X, "to_pandas")
     return X.to_pandas(date_as_object=False) if is_arrow else X
 
 
 def as_pandas(X: Any) -> Any:
-    """X, as a data frame of pandas where it is a table of Arrow or a frame of polars."""
+    """Return X, as a data frame of pandas if it is a table of Arrow or a frame of polars."""
     if _library(X) != "polars" or not hasattr(X, "to_pandas"):
         return as_table(X)
     try:
@@ -35,20 +35,20 @@ def as_pandas(X: Any) -> Any:
 
 
 def listed(names: Any, limit: int = 12) -> str:
-    """At most ``limit`` names, for a sentence."""
+    """Return at most ``limit`` names as text for a message."""
     known = [str(name) for name in names]
     more = f" and {len(known) - limit} more" if len(known) > limit else ""
     return ", ".join(known[:limit]) + more
 
 
 def nearest(name: str, known: Iterable[Any]) -> list[str]:
-    """At most three names that are like the given one, whatever their capitals, the nearest first."""
+    """Return at most three names similar to the given one, ignoring case, the most similar first."""
     by_small = {str(other).lower(): str(other) for other in known}
     return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small)]
 
 
 def check_sizes(X: Any) -> None:
-    """A ValueError that names a column with numbers that single precision does not hold."""
+    """Raise an error that names a column with numbers too large for single precision."""
     if not hasattr(X, "iloc"):
         return
     for place, name in enumerate(X.columns):

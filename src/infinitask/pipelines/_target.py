@@ -1,4 +1,4 @@
-"""Quantiles of a target that is learnt on another scale, in its own units."""
+"""Quantile regression of a transformed target, with predictions in the units of the target."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ from infinitask.pipelines._passing import where_inside_has
 from infinitask.predictive import QuantileDistribution
 
 SAME = 1e-6
-"""inverse_func(func(y)) may differ from y by this part of the size of the targets."""
+"""inverse_func(func(y)) may differ from y by this fraction of the size of the targets."""
 
 ROUNDING = 1e-9
-"""Rounding of func and its inverse, in parts of the size of what they return."""
+"""The rounding error of func and its inverse, relative to the size of their values."""
 
 FAR = 1.0
-"""Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
+"""Predictions of g(y) that exceed its range in the fit by more than this fraction of the range cause a warning."""
 
 
 class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
-    """A model of quantiles that is fitted to a transformed target, such as log y, and answers in the units of y.
+    """Quantile regression of a transformed target, such as log y, with predictions in the units of y.
 
-    For prices, loads and other positive targets whose spread grows with their size. A monotone function g takes
-    quantiles to quantiles: with Q the quantile function of g(y), that of y is g⁻¹(Q(τ)), or g⁻¹(Q(1 − τ)) where g is
-    decreasing. So quantiles, intervals (conformal ones too) and distributions are right in the units of y, and
-    intervals hold exactly the targets that they hold on the other scale. Means are not taken to means:
-    ``predict_distribution(X).mean()`` integrates the quantiles of y. Fitted attributes of the model inside
-    (``relevance_``, ``dual_gap_``, ``field_``, …) are attributes of this one; they are about g(y). A page to explore
-    can be made of ``estimator_``, in the units of g(y).
+    Use it for prices, loads and other positive targets whose spread grows with their size. A monotone function g maps
+    quantiles to quantiles: if Q is the quantile function of g(y), that of y is g⁻¹(Q(τ)), or g⁻¹(Q(1 − τ)) if g is
+    decreasing. Hence quantiles, intervals (also conformal ones) and distributions are right in the units of y, and
+    intervals contain exactly the targets that they contain on the other scale. Means are not mapped to means:
+    ``predict_distribution(X).mean()`` integrates the quantiles of y. Fitted attributes of the inner model
+    (``relevance_``, ``dual_gap_``, ``field_``, …) are available here and refer to g(y). An interactive page can be made
+    from ``estimator_``, in the units of g(y).
 
     Parameters
     ----------
     estimator : estimator
-        A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor`,
-        alone, self-tuned, or at the end of a pipeline.
+        A model with ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor`, alone,
+        self-tuned, or at the end of a pipeline.
     func : function, default=np.log
-        g, of an array: strictly increasing or strictly decreasing on the targets, which the fit checks.
+        g, a function of an array. It must be strictly increasing or strictly decreasing on the targets; the fit checks
+        this.
     inverse_func : function, default=np.exp
-        g⁻¹. It is asked beyond the range of the targets too. Where it does not continue there in the same direction,
-        such as ``np.square`` below 0, a prediction is refused.
+        g⁻¹. It is also evaluated beyond the range of the targets. If it does not continue in the same direction there,
+        such as ``np.square`` below 0, a prediction raises an error.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _scaled(self, y: HostArray) -> HostArray:
-        """func(y), finite."""
+        """Return func(y); raise an error if it is not finite."""
         with np.errstate(all="ignore"):
             z = np.asarray(self.func(y), dtype=np.float64)
         if z.shape != y.shape:
@@ -139,7 +140,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return z
 
     def _rises_at(self, z: float) -> bool:
-        """Whether inverse_func rises around a number: all that is known where all targets are equal."""
+        """Whether inverse_func increases around a number, which gives the direction if all targets are equal."""
         low, high = self._inverse(z + 1e-3 * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
         return bool(low <= high)
 
@@ -149,7 +150,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             return np.asarray(self.inverse_func(z), dtype=np.float64)
 
     def _in_units(self, z: HostArray) -> HostArray:
-        """inverse_func(z), which must continue beyond the range of the fit in the same direction; ±∞ may stay ±∞."""
+        """Return inverse_func(z), which must keep its direction beyond the range of the fit; ±∞ may stay ±∞."""
         sign = 1.0 if self.increasing_ else -1.0
         u = sign * self._inverse(z)
         ends = sign * self._inverse(np.array(self._range))
@@ -157,7 +158,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         least = np.where(z > self._range[1], ends[1] - slack, np.where(z < self._range[0], -np.inf, ends[0] - slack))
         most = np.where(z < self._range[0], ends[0] + slack, np.where(z > self._range[1], np.inf, ends[1] + slack))
         wrong = ~((u >= least) & (u <= most))
-        infinite = wrong & np.isinf(z)  # an interval without an end: what lies there is known without inverse_func
+        infinite = wrong & np.isinf(z)  # infinite ends of intervals do not need inverse_func
         u[infinite] = z[infinite]
         wrong &= ~infinite
         if np.any(wrong):
@@ -170,7 +171,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(sign * u)
 
     def _warn_of_outliers(self, z: HostArray, y: HostArray) -> None:
-        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes huge."""
+        """Warn if the inner model predicts far beyond the targets of its fit, which an exponential makes huge."""
         low, high = self._range
         width = FAR * (high - low)
         far = np.isfinite(z) & ((z < low - width) | (z > high + width))
@@ -180,40 +181,40 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{low:.3g} to {high:.3g}, than these are from each other: {z[far][0]:.3g}, for example, which makes "
                 f"y = {y[far][0]:.3g}. Do not rely on such answers: their rows are probably far from those of the fit.",
                 UserWarning,
-                stacklevel=5,  # of predict
+                stacklevel=5,  # the caller of predict
             )
 
     def _inside(self) -> Any:
-        """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
+        """Return the inner model of g(y), or the one that a search has chosen or varies."""
         model = vars(self).get("estimator_", self.estimator)
         return inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
 
     @property
     def quantiles(self) -> Any:
-        """The levels that ``predict`` answers when none are asked for: those of the model inside."""
+        """The levels that ``predict`` returns by default: those of the inner model."""
         return getattr(inner_model(self._inside()), "quantiles", 0.5)
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
-        """Quantiles of y at levels (q,) or a single one."""
-        # levels that are none are handed on as they were given, for the error to name them
+        """Return quantiles of y at levels (q,) or a single one."""
+        # invalid levels are passed on unchanged, because the error names them
         turns = not self.increasing_ and bool(np.all((levels > 0.0) & (levels < 1.0)))
         turned = np.round(1.0 - levels, 15) if turns else levels
         asked = float(turned) if levels.ndim == 0 else turned
         z = np.asarray(self._inside().predict(X, quantiles=asked), dtype=np.float64)
         y = self._in_units(z)
-        self._warn_of_outliers(z, y)  # not of intervals: conformal ones may well end far out
+        self._warn_of_outliers(z, y)  # not for intervals: conformal ones may end far outside
         return y
 
     # ---------------------------------------------------------------------------------------- predicting
     @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The conditional quantiles of y: (n,) for one level, (n, q) for several.
+        """Predict conditional quantiles of y: (n,) for one level, (n, q) for several.
 
         Parameters
         ----------
         X : array or table (n, d)
         quantiles : float, array (q,) or None
-            Levels in (0, 1); None: those of the constructor of the model inside.
+            Levels in (0, 1); None: those of the constructor of the inner model.
         """
         check_is_fitted(self)
         return self._at(X, numbers("quantiles", self.quantiles if quantiles is None else quantiles))
@@ -221,7 +222,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     @where_inside_has("predict_interval")
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
-        """The central interval of y: (n, 2), or (n, q, 2) for q coverages; conformal after :meth:`conformalize`.
+        """Predict central intervals of y: (n, 2), or (n, q, 2) for q coverages; conformal after :meth:`conformalize`.
 
         Parameters
         ----------
@@ -235,9 +236,10 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @where_inside_has("conformalize")
     def conformalize(self, X: Any, y: Any) -> Self:
-        """Calibrate the intervals on data that the fit has not seen.
+        """Calibrate the intervals on held-out rows.
 
-        An interval of y holds a target exactly where that of func(y) does, so the guarantee is the same.
+        An interval of y contains a target if and only if that of func(y) contains func(target); the guarantee is the
+        same.
 
         Parameters
         ----------
@@ -250,7 +252,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @where_inside_has("predict_distribution")
     def predict_distribution(self, X: Any) -> QuantileDistribution:
-        """The conditional distributions of y, by their quantiles at the levels that the model inside gives.
+        """Predict conditional distributions of y, from their quantiles at the levels of the inner model.
 
         Parameters
         ----------
@@ -265,7 +267,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @where_inside_has("predict_distribution")
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
-        """P(Y ≤ y | x): (n,) for one y for all or for each row, (n, q) for several; y may be any number.
+        """Predict P(Y ≤ y | x): (n,) for one y for all rows or one for each, (n, q) for several; y may be any number.
 
         Parameters
         ----------
@@ -276,7 +278,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @where_inside_has("sample")
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Independent samples of the conditional distributions of y: (n, n_samples).
+        """Draw independent samples from the conditional distributions of y: (n, n_samples).
 
         Parameters
         ----------
@@ -289,9 +291,9 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return self._in_units(np.asarray(self._inside().sample(X, n_samples, rng)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D² of the integrated pinball loss in the units of y: 1 − loss / loss of the best constants.
+        """Return D² of the integrated pinball loss in the units of y: 1 − loss / loss of the best constants.
 
-        The levels are those of ``score`` of the model inside, so models of y and of func(y) can be compared.
+        The levels are those of ``score`` of the inner model, so models of y and of func(y) can be compared.
 
         Parameters
         ----------
@@ -309,7 +311,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return d2_of_quantiles(rule, self._at(X, rule[0]), y, sample_weight)
 
     def _rule(self) -> tuple[HostArray, HostArray]:
-        """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
+        """Return levels of y and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
         core = inner_model(self._inside())
         nodes = getattr(core, "nodes_", None)
         if nodes is None:
@@ -327,15 +329,15 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def __getattr__(self, name: str) -> Any:
-        # called only where this object has no such attribute: fitted attributes of the model inside, no methods, whose
-        # answers would be in other units
+        # called only if this object has no such attribute: fitted attributes of the inner model, but not its methods,
+        # whose results would be in other units
         if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _is_increasing(y: HostArray, z: HostArray) -> bool:
-    """Whether z rises with y; an error where it does neither rise nor fall everywhere."""
+    """Whether z increases with y; raise an error if it neither increases nor decreases everywhere."""
     order = np.argsort(y, kind="stable")
     rise = np.diff(z[order]) * (np.diff(y[order]) > 0.0)
     rounding = 1e-12 * float(np.max(np.abs(z)))

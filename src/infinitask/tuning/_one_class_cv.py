@@ -270,7 +270,7 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
-        each feature by its own spread, an object uses the features unchanged.
+        each feature by its own spread; an object uses the features unchanged.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows. None: five shuffled folds of at most 1000
         rows.
@@ -282,9 +282,9 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
 solver, tol, max_iter, device
         As there, for the final fit.
     random_state : None, int or numpy.random.RandomState
-        For the folds and the points that measure volumes, and as there.
+        Seed of the folds, of the points that measure volumes, and of the final fit.
     verbose : int
-        1: a line for each kernel that is compared; and as there.
+        1: a line for each kernel that is compared; otherwise as there.
     on_interrupt : {"raise", "best"}, default="raise"
         The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
         best kernel so far (with ``n_jobs`` it always ends the fit).
@@ -337,7 +337,7 @@ solver, tol, max_iter, device
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            For blocks and Dask collections, a sample of at least 20 000 rows chooses the kernel.
+            For blocks and Dask collections, the kernel is chosen on a sample of at least 20 000 rows.
         y : ignored
         sample_weight : array (n,) or None
         """

@@ -203,17 +203,17 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     winner improves on ignoring the features by at most one standard error of the difference, a λ that nearly ignores
     them is chosen. Otherwise it is the largest λ of the winner whose loss exceeds the smallest by at most half a
     standard error. The model is then fitted to all rows, and its levels are calibrated on held-out rows. With more than
-    2000 rows, 2000 choose the kernel; λ and the number of landmarks are then chosen by the loss on rows held out of
-    all.
+    2000 rows, the kernel is chosen on 2000 of them; λ and the number of landmarks are then chosen by the loss on
+    held-out rows of the full data.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
-        each feature by its own spread, an object uses the features unchanged.
+        each feature by its own spread; an object uses the features unchanged.
     alphas : array (k,) or None
-        The λ that compete, for y in its own units, besides one that nearly ignores the features; None: up to 20,
-        scaled to the spread of y.
+        The candidates for λ, in the units of y, besides one that nearly ignores the features; None: up to 20, scaled to
+        the spread of y.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows, so use a shuffled splitter if the rows are
         sorted. None: five shuffled folds, repeated up to four times if there are few rows.
@@ -241,7 +241,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
         best candidate so far (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
-        For the folds, and as there.
+        Seed of the folds and of the final fit.
 
     Attributes
     ----------
@@ -257,9 +257,9 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, and those of quantiles that ignore the features; inf for fits that could not
         win and were skipped, such as all fits of kernels that lost the heat; and ``best``, the position of the choice
-        in ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows
-        they are computed on a subset, ``best`` has the λ of all, and ``refined`` (ranks, k) the losses on rows held
-        out of all.
+        in ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows,
+        they are computed on a subset, ``best`` has the λ chosen on all rows, and ``refined`` (ranks, k) holds the
+        losses on held-out rows of the full data.
 
     Examples
     --------
@@ -291,7 +291,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            For blocks and Dask collections, a sample of at least 20 000 rows chooses and calibrates; the model is
+            For blocks and Dask collections, the model is chosen and calibrated on a sample of at least 20 000 rows, and
             fitted to all rows. λ of the sample is divided by the root of the number of rows that each sampled row
             represents.
         y : array (n,)
@@ -341,9 +341,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
-        each feature by its own spread, an object uses the features unchanged.
+        each feature by its own spread; an object uses the features unchanged.
     alphas : array (k,) or None
-        The λ that compete; None: up to 20.
+        The candidates for λ; None: up to 20.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows, so use a shuffled splitter if the rows are
         sorted. None: five shuffled folds stratified by class, repeated up to four times if there are few rows.
@@ -365,7 +365,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
         best candidate so far (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
-        For the folds, and as there.
+        Seed of the folds and of the final fit.
 
     Attributes
     ----------
