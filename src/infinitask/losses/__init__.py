@@ -1,12 +1,12 @@
-r"""The losses of the tasks, pointwise: they know θ, y and h, and no matrix.
+r"""The losses of the tasks, pointwise: functions of θ, y and h, without any matrix.
 
-Every named loss is a row of one table. With the residual r = y − h it is the largest of its lower bounds,
+Every named loss is a row of one table. With the residual r = y − h it is the maximum of its lower bounds,
 
 .. math::
 
     \ell_\theta(y, h) = \max_{u \in [a, b]} \; u r - \epsilon |u| - \tfrac{1}{2} q u^2 ,
 
-and a row gives the interval [a, b], the dead zone ε and the softness q. Everything else follows: the maximiser
+and a row contains the interval [a, b], the dead zone ε and the softness q. The rest follows: the maximiser
 u = −∂ℓ/∂h is minus the slope, the dual term is −ℓ*(−u) = y u − ε|u| − q u²/2, and adding κ to q gives the Moreau
 envelope
 
@@ -14,7 +14,7 @@ envelope
 
     \ell^\kappa_\theta(y, h) = \min_p \; \ell_\theta(y, p) + \tfrac{1}{2 \kappa} (h - p)^2
 
-whose slopes stay inside [a, b]. So each slope of a smoothed loss is a feasible dual point.
+whose slopes stay inside [a, b]. Therefore each slope of a smoothed loss is a feasible dual point.
 
 ===================  =========  ==================  ===========  ==================================
 loss                 Θ          [a, b]              ε            q (for u < 0, for u > 0)
@@ -30,7 +30,7 @@ squared              any        ℝ                   0            1, 1
 Huber                any        [−δ, δ]             0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
-Any other convex loss is given by its value and its slope
+Any other convex loss is defined by its value and its slope
 (:class:`ConvexLoss`), or as a plain function that torch or jax differentiates (:class:`FunctionLoss`); the rest is then
 computed from its tangents.
 

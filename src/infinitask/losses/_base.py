@@ -1,4 +1,4 @@
-"""What a loss is, what it tells, and how a row of the table becomes one."""
+"""The base classes of losses: the interface of a loss, and losses given by a row of the table."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from infinitask.losses._rows import Stability
 
 FINEST = 1e-6
-"""A loss that calls itself smooth over distances of this size has no kink."""
+"""A loss that is smooth over distances of this size, by its own claim, has no kink."""
 
 SLOPE_SLACK = 1e-12
-"""A dual point that leaves the interval of slopes by at most this much counts as its end."""
+"""The tolerance outside the interval of slopes within which a dual point counts as its end."""
 
 
 class Pointwise(NamedTuple):
-    """Value, lower bound and dual point at every pair (i, j); each field is an array of the shape of h."""
+    """Value, lower bound and dual point for every pair (i, j); each field is an array with the shape of h."""
 
     value: Array
     """The loss itself, ℓ."""
     lower: Array
-    """u r − ε|u| − q u²/2, the lower bound of the loss at h that belongs to the dual point u."""
+    """u r − ε|u| − q u²/2, the lower bound of the loss at h for the dual point u."""
     dual: Array
     """u = −∂ℓ^κ/∂h, the dual point."""
 
@@ -38,13 +38,13 @@ class Sums(NamedTuple):
     value: Array
     lower: Array
     square: Array
-    """Σ_j w_j κ_j (u_ij − v_ij)², v the centre."""
+    """Σ_j w_j κ_j (u_ij − v_ij)², with the centre v."""
     dual: Array
     """u, (n, m)."""
 
     @classmethod
     def of(cls, point: Pointwise, weights: Array, kappa: Any, centre: Array | None) -> Sums:
-        """The sums of values known at every pair."""
+        """Return the sums of pointwise values."""
         u, lower = point.dual, point.lower @ weights
         value = lower if point.value is point.lower else point.value @ weights
         if _is_zero(kappa):
@@ -54,14 +54,14 @@ class Sums(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What is wrong with a loss that can still be fitted."""
+    """A problem of a loss that can still be fitted."""
 
     sentence: str
-    """What was found, and what to do."""
+    """The problem, and what to do."""
     certified: bool
-    """Whether a duality gap still means something."""
+    """Whether a duality gap is still valid."""
     endless: bool = False
-    """Whether nothing but a ridge holds h: without one there is no minimiser."""
+    """Whether the loss has no minimiser without a ridge."""
 
 
 class Row(NamedTuple):
@@ -80,20 +80,20 @@ class Row(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the row is an interval of slopes and nothing else."""
+        """Whether the row is only an interval of slopes."""
         return self.dead_zone is self.soft_low is self.soft_high is None
 
 
 class Loss(BaseEstimator, ABC):
-    """Measures how bad a prediction h for task θ is, given the target y: ℓ_θ(y, h), convex in h.
+    """The loss ℓ_θ(y, h) of a prediction h for task θ, given the target y; convex in h.
 
-    In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) when every task has
+    In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) if every task has
     its own targets) or None, ``h`` is (n, m).
     """
 
     domain: tuple[Any, Any] | tuple[tuple[float, float], ...] = (0.0, 1.0)
-    """The interval (low, high) on which the loss is defined; where θ has several coordinates, a pair for each of them,
-    ((low, high), (low, high)), or one that holds for all."""
+    """The interval (low, high) on which the loss is defined; if θ has several coordinates, a pair for each,
+    ((low, high), (low, high)), or one pair for all."""
 
     support: tuple[Any, Any] | tuple[tuple[float, float], ...] | None = None
     """The support of the default measure, written as the domain; None: the domain."""
@@ -102,35 +102,35 @@ class Loss(BaseEstimator, ABC):
     """The dimension of θ; None: any."""
 
     degree: int | None = None
-    """p, if the loss depends on r = y − h alone and ℓ(a r) = a^p ℓ(r) for a > 0, see :meth:`in_units`; None: it is not
-    so, or not known, and targets are taken as they are."""
+    """p, if the loss depends on r = y − h alone and ℓ(a r) = a^p ℓ(r) for a > 0, see :meth:`in_units`. None: this does
+    not hold or is unknown, and targets are not rescaled."""
 
     rests_at_zero: bool = True
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
     rounding: float = 0.0
-    """κ, if the model itself rounds kinks over that length; the penalty on crossing may be rounded likewise."""
+    """κ, if the model itself rounds kinks over that length; the non-crossing penalty may be rounded likewise."""
 
     zero_sum: int = 1
-    """How many neighbouring nodes have values of h that sum to 0, as those of all classes at one cost do; 1: none."""
+    """The number of consecutive nodes whose values of h sum to 0, such as those of all classes at one cost; 1: none."""
 
     target_bound: float | None = None
-    """The largest |y| that the loss takes; None: any."""
+    """The largest |y| that the loss accepts; None: any."""
 
     @property
     def degree_verified(self) -> bool:
-        """Whether the tests of this library verify the degree, so that a fit need not; not so for derived classes."""
+        """Whether the tests of this library verify the degree, so a fit need not; False for derived classes."""
         return type(self).__module__ == "infinitask.losses._rows" and "degree" not in vars(self)
 
     def stability(
         self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float
     ) -> Stability | None:
-        """The constants of the loss in a bound by uniform stability; None: none are known.
+        """Return the constants of the loss in a bound by uniform stability; None if they are unknown.
 
         Parameters
         ----------
         theta, weights : ndarray (m,)
-            Nodes, and the moduli of their weights.
+            The nodes, and the absolute values of their weights.
         ends : (float, float)
             The ends of Θ.
         y_bound : float
@@ -139,34 +139,34 @@ class Loss(BaseEstimator, ABC):
         return None
 
     weighted: bool = False
-    """Whether each pair of a row and a node has a weight of its own beside its target."""
+    """Whether each pair of a row and a node has its own weight beside its target."""
 
     few: bool = False
-    """Whether few of the pairs have a target."""
+    """Whether only few of the pairs have a target."""
 
     def values_of(self, targets: Array) -> Array:
-        """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""
+        """Return the targets as numbers, (n, 1) or (n, m), without other information in ``targets``."""
         return targets
 
     def shares_of(self, targets: Array) -> Array | None:
-        """How much each of these targets counts beside the weights of rows and nodes, (n, m); None: all the same."""
+        """Return the weight of each target beside the weights of rows and nodes, (n, m); None: all are equal."""
         return None
 
     def in_units(self, spread: float) -> Loss:
-        """The loss of residuals measured in a spread: ℓ(spread · r) = spread^p · that loss of r."""
+        """Return the loss ℓ' of residuals in units of a spread: ℓ(spread · r) = spread^p · ℓ'(r)."""
         return self
 
     def check_targets(self, y: Array | None) -> None:
-        """Raise an error if the loss cannot take these targets."""
+        """Raise an error if the loss does not support these targets."""
 
     def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """Raise an error if the loss cannot be fitted at (θ, y); what else is wrong with it, None: nothing."""
+        """Raise an error if the loss cannot be fitted at (θ, y); return any other problem, or None."""
         return None
 
     def box(self, dim: int) -> tuple[HostArray, HostArray]:
-        """The ends (low, high) of the domain in each of ``dim`` coordinates of θ, (dim,) each.
+        """Return the ends (low, high) of the domain in each of ``dim`` coordinates of θ, (dim,) each.
 
-        A class with several coordinates that names no domain of its own is defined everywhere.
+        A class with several coordinates and without its own domain is defined everywhere.
         """
         if dim > 1 and self.domain is Loss.domain:
             return np.full(dim, -math.inf), np.full(dim, math.inf)
@@ -183,21 +183,21 @@ class Loss(BaseEstimator, ABC):
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
-        """Value, lower bound and dual point of the envelope, computed together.
+        """Return the value, lower bound and dual point of the envelope.
 
-        ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is taken around it: u maximises the lower
-        bound less (κ/2)(u − v)² instead of (κ/2)u².
+        ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is centred there: u maximises the lower
+        bound minus (κ/2)(u − v)² instead of (κ/2)u².
         """
 
     @abstractmethod
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Array:
-        """∂²ℓ^κ/∂h², an element of the generalised derivative of the slope; (n, m)."""
+        """Return ∂²ℓ^κ/∂h², (n, m), an element of the generalised derivative of the slope."""
 
     @abstractmethod
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
-        """−ℓ*(−u), the dual term; −∞ outside the interval of u."""
+        """Return −ℓ*(−u), the dual term; −∞ outside the interval of u."""
 
     def sums(
         self,
@@ -211,15 +211,15 @@ class Loss(BaseEstimator, ABC):
         row: Any = None,
         room: HostArray | None = None,
     ) -> Sums:
-        """:meth:`pointwise` summed over the nodes with ``weights`` (m,), as the objective needs it.
+        """Return :meth:`pointwise` summed over the nodes with ``weights`` (m,), for the objective.
 
-        ``row`` is the row of the table at (θ, y), if it is known. With ``room``, a NumPy array like h, both may be
+        ``row`` is the row of the table at (θ, y), if already computed. With ``room``, a NumPy array like h, both may be
         overwritten, and the dual point may be one of them.
         """
         return Sums.of(self.pointwise(theta, y, h, kappa, centre), weights, kappa, centre)
 
     def corner(self, theta: Array, y: Array | None, zero: Array, side: float, reach: float) -> tuple[Array, Array]:
-        """The dual point u of a field far above (``side`` = 1) or far below (−1) the targets, and −ℓ*(−u).
+        """Return the dual point u of a field far above (``side`` = 1) or far below (−1) the targets, and −ℓ*(−u).
 
         ``zero`` is an array of zeros (n, m). If the slopes are not bounded, far means ``reach``.
         """
@@ -228,24 +228,24 @@ class Loss(BaseEstimator, ABC):
         return point.dual, point.lower + point.dual * h
 
     def width(self, theta: Array) -> Array:
-        """Smoothing of each node relative to the others, (m,): a solver passes κ·width as ``kappa``."""
+        """Return the smoothing of each node relative to the others, (m,): a solver passes κ·width as ``kappa``."""
         return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
 
     def smooth(self, scale: float) -> bool:
-        """Whether the slope changes slowly over distances of ``scale`` in h, so that a solver need not smooth it."""
+        """Whether the slope changes slowly over distances of ``scale`` in h, so a solver need not smooth it."""
         return False
 
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """ℓ_θ(y, h), (n, m)."""
+        """Return ℓ_θ(y, h), (n, m)."""
         return self.pointwise(theta, y, h).value
 
     def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """∂ℓ/∂h, (n, m); a subgradient at a kink."""
+        """Return ∂ℓ/∂h, (n, m); a subgradient at a kink."""
         return -self.pointwise(theta, y, h).dual
 
 
 class BoxLoss(Loss):
-    """A loss given by its row of the table; a subclass implements :meth:`row` and nothing else.
+    """A loss given by its row of the table; a subclass implements only :meth:`row`.
 
     Examples
     --------
@@ -261,44 +261,44 @@ class BoxLoss(Loss):
 
     @abstractmethod
     def row(self, theta: Array, y: Array | None) -> Row:
-        """The interval, dead zone and softness at (θ, y)."""
+        """Return the interval, dead zone and softness at (θ, y)."""
 
     def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """The entries must broadcast, the interval must contain 0, dead zone and softness must not be negative.
+        """Check that entries broadcast, the interval contains 0, and dead zone and softness are not negative.
 
-        Where the interval has no end there must be softness, and where the loss calls itself smooth, everywhere. The
-        tests of this library verify its own rows, so that a fit need not.
+        A side without an end of the interval needs softness. A loss that claims to be smooth needs it on both sides.
+        The tests of this library verify its own rows, so a fit need not.
         """
         if type(self).__module__.startswith("infinitask.losses."):
             return None
-        from ._checks import check_row  # that module imports this one
+        from ._checks import check_row  # circular import
 
         return check_row(self, theta, y)
 
     def goal(self, y: Array | None) -> Array | None:
-        """What h is compared with: the target itself, or None for 0. Labels that are no numbers have another goal."""
+        """Return the value that h is compared with: the target, or None for 0; codes of classes have another goal."""
         return y
 
     def residual(self, y: Array | None, h: Array) -> Array:
-        """r = y − h, or −h without targets."""
+        """Return r = y − h, or −h without targets."""
         goal = self.goal(y)
         return -h if goal is None else goal - h
 
     def _soft(self, row: Row, r: Array) -> Array | None:
-        """q on the side of the kink where r lies (or u, which has the same sign); None for 0."""
+        """Return q on the side of the kink given by the sign of r (or u, which has the same sign); None for 0."""
         if row.soft_low is None and row.soft_high is None:
             return None
         return namespace(r).where(r > 0, as_entry(row.soft_high, r), as_entry(row.soft_low, r))
 
     def _maximiser(self, row: Row, r: Array, kappa: Any, q: Array | None) -> Array:
-        """The u that attains the maximum of u r − ε|u| − (κ + q) u²/2."""
+        """Return the u that attains the maximum of u r − ε|u| − (κ + q) u²/2."""
         xp = namespace(r)
         if row.dead_zone is not None:
             r = xp.sign(r) * xp.clip(xp.abs(r) - row.dead_zone, 0.0)
         if _is_zero(kappa) and q is None:
             zero = xp.zeros_like(r)
             return xp.where(r > 0, as_entry(row.high, r) + zero, xp.where(r < 0, as_entry(row.low, r) + zero, zero))
-        # κ alone is one number for each node: invert it there, not at every pair
+        # κ alone is one number per node: invert it per node, not per pair
         if q is None:
             u = r * (1.0 / kappa)
         elif _is_zero(kappa):
@@ -310,7 +310,7 @@ class BoxLoss(Loss):
         return u if row.high is None else xp.minimum(u, as_entry(row.high, u))
 
     def _over(self, row: Row, r: Array, q: Array) -> Array:
-        """r / q; on a side without softness the end of the interval."""
+        """Return r / q; on a side without softness, the end of the interval."""
         if row.soft_low is not None and row.soft_high is not None:
             return r / q
         xp = namespace(r)
@@ -318,7 +318,7 @@ class BoxLoss(Loss):
         return xp.where(q > 0, r / xp.where(q > 0, q, xp.ones_like(q)), hard)
 
     def _lower(self, row: Row, r: Array, u: Array, q: Array | None) -> Array:
-        """u r − ε|u| − q u²/2."""
+        """Return u r − ε|u| − q u²/2."""
         lower = u * (r if q is None else r - 0.5 * q * u)
         return lower if row.dead_zone is None else lower - row.dead_zone * namespace(r).abs(u)
 
@@ -352,10 +352,10 @@ class BoxLoss(Loss):
     ) -> Sums:
         """See :meth:`Loss.sums`.
 
-        The hot path is a loss with a kink at zero and nothing else. There max(b r, a r) = ((b − a)|r| + (a + b) r)/2,
+        The hot path is a loss that has only a kink at zero. In that case max(b r, a r) = ((b − a)|r| + (a + b) r)/2,
         so its sum over the nodes is two products with vectors and needs no array of size n × m: an evaluation takes
-        half the time. With ``room`` no array of that size is made at all, which halves it again where an array is too
-        large for the allocator to keep.
+        half the time. With ``room`` no array of that size is allocated, which halves the time again if an array is too
+        large for the allocator to reuse.
         """
         row = self.row(theta, y) if row is None else row
         ends = [getattr(end, "ndim", 0) for end in (row.low, row.high)]
@@ -381,7 +381,7 @@ class BoxLoss(Loss):
         return Sums(value, lower, xp.multiply(away, away, **here) @ (weights * kappa), u)
 
     def corner(self, theta: Array, y: Array | None, zero: Array, side: float, reach: float) -> tuple[Array, Array]:
-        """See :meth:`Loss.corner`: the ends of the interval, where it has them."""
+        """See :meth:`Loss.corner`: the ends of the interval, if they are finite."""
         row = self.row(theta, y)
         end = row.low if side > 0 else row.high
         if end is None or not bool(namespace(zero).all(namespace(zero).isfinite(as_entry(end, zero)))):
@@ -392,7 +392,7 @@ class BoxLoss(Loss):
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Array:
-        """See :meth:`Loss.curvature`: 1/(κ + q) where u is strictly inside its interval, 0 elsewhere."""
+        """See :meth:`Loss.curvature`: 1/(κ + q) if u is strictly inside its interval, else 0."""
         xp = namespace(h)
         r = self.residual(y, h)
         if centre is not None:
@@ -402,7 +402,7 @@ class BoxLoss(Loss):
         zero = xp.zeros_like(r)
         if _is_zero(kappa) and q is None:
             return zero
-        # without q one number for each node: nothing of size n × m is made of it
+        # without q it is one number per node: no array of size n × m is needed
         soft = as_entry(kappa, r) if q is None else kappa + q
         inside = soft > 0
         soft = xp.where(inside, soft, xp.ones_like(soft))
@@ -418,7 +418,7 @@ class BoxLoss(Loss):
         return xp.where(inside, 1.0 / soft, zero)
 
     def slope(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
-        """∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
+        """Return ∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
         return -self.pointwise(theta, y, h, kappa).dual
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
@@ -439,7 +439,7 @@ class BoxLoss(Loss):
 
 
 def as_entry(value: Any, like: Array) -> Array:
-    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
+    """Return an entry of a row as an array: None is 0, a number becomes an array without axes."""
     if value is None or isinstance(value, (int, float)):
         return as_like(0.0 if value is None else value, like)
     return value

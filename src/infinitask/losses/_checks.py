@@ -1,4 +1,4 @@
-"""Checks of a loss of your own: of its row of the table, or at samples of θ, y and h of its convexity, slope and units.
+"""Checks of a custom loss: its row of the table, or its convexity, slope and units at samples of θ, y and h.
 
 A check raises an error if no fit is possible. It returns a :class:`Finding` if a fit is possible, but slow or without a
 certificate.
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from infinitask.losses._convex import ConvexLoss
 
 ENDS = ("low", "soft_low"), ("high", "soft_high")
-"""The ends of the interval of slopes, and the softness on the same side."""
+"""The ends of the interval of slopes, with the softness on the same side."""
 
 MAX_STEPS = 60
-"""The most steps of a search that doubles or narrows an interval, with one evaluation of the loss each."""
+"""The maximum number of steps of a search that doubles or narrows an interval, with one evaluation of the loss each."""
 
 CHECKED = 40
-"""The number of θ, and of y, at which a loss is tested."""
+"""The number of values of θ, and of y, at which a loss is tested."""
 
 CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
-"""Distances from y at which a loss is tested, in units of the spread of y."""
+"""The distances from y at which a loss is tested, in units of the spread of y."""
 
 CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
-"""Values of h at which a loss is tested as well."""
+"""Further values of h at which a loss is tested."""
 
 SINGLE_SHARE = 0.1
-"""A tangent may lie above the loss by this part of the square root of a rounding error."""
+"""The tolerance for a tangent above the loss, as a fraction of the square root of a rounding error."""
 
 NOISE = 1e3
-"""Rounding errors, relative to its terms, that a sum may be off by."""
+"""The tolerated error of a sum, as a number of rounding errors of its terms."""
 
 
 # --------------------------------------------------------------------------------------------------------- rows
 def check_row(loss: BoxLoss, theta: Array, y: Array | None) -> Finding | None:
-    """An error unless entries broadcast, the interval contains 0, nothing is negative, and the loss is finite.
+    """Check that entries broadcast, the interval contains 0, nothing is negative, and the loss is finite.
 
-    A kink is a finding where the loss calls itself smooth.
+    Return a finding if the loss has a kink but claims to be smooth.
     """
     name, row = type(loss).__name__, loss.row(theta, y)
     if not isinstance(row, Row):
         raise TypeError(f"{name}.row returned {_named(row)}; it must return a Row, such as Row(theta - 1.0, theta).")
-    # without targets a row cannot know n
+    # without targets n is unknown to a row
     xp, m, n = namespace(theta), theta.shape[0], 1 if y is None else y.shape[0]
     entries: dict[str, Any] = row._asdict()
     for entry_name, entry in entries.items():
@@ -91,17 +91,17 @@ def check_row(loss: BoxLoss, theta: Array, y: Array | None) -> Finding | None:
 
 
 def _length(end: Any, like: Array) -> Array:
-    """How far an interval of slopes reaches to one side: None is ∞."""
+    """Return the distance from 0 to an end of the interval of slopes; None is ∞."""
     return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
 
 
 def _named(value: Any) -> str:
-    """What a method returned instead of an array, in words."""
+    """Describe in words what a method returned instead of an array."""
     return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _kinked(name: str, found: str) -> Finding:
-    """The finding that a loss has a kink, and says that it has none."""
+    """Return the finding that a loss has a kink but claims to have none."""
     return Finding(
         f"{name} says that it needs no smoothing, but {found}; a solver that trusts it gets stuck there. Leave out "
         "`smooth_scale`, or the method `smooth`: the kink is then smoothed at first, and not at the end.",
@@ -111,9 +111,9 @@ def _kinked(name: str, found: str) -> Finding:
 
 # --------------------------------------------------------------------------------------------- value and slope
 def _check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None, *, finite: bool = True) -> None:
-    """``found``, returned by a method, must be an array of the shape of h without NaN, and finite at h = 0.
+    """Check that a method returned an array with the shape of h, without NaN, and finite at h = 0.
 
-    ``finite``: whether the numbers are looked at.
+    ``finite``: whether to check the values.
     """
     if not hasattr(found, "shape") and not isinstance(found, (int, float)):
         raise TypeError(
@@ -140,14 +140,14 @@ def _check_array(method: str, found: Any, h: Array, theta: Array, y: Array | Non
 
 
 def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
-    """A finding where a tangent is above the loss, or the slope of one that calls itself smooth jumps.
+    """Return a finding if a tangent is above the loss, or the slope jumps although the loss claims to be smooth.
 
-    An error where shapes or numbers are wrong, or nothing is best.
+    Raise an error if shapes or values are wrong, or the loss has no minimum.
     """
     name = type(loss).__name__
     theta, y = _some(theta, y)
     at = [as_like(h, theta) for h in _points(theta, y)]
-    with np.errstate(all="ignore"):  # far out a loss may overflow
+    with np.errstate(all="ignore"):  # far from y a loss may overflow
         seen = [loss._value_and_slope(theta, y, h) for h in at]
         for method, index in (("value", 0), ("slope", 1)):
             for h, pair in zip(at, seen, strict=True):
@@ -155,7 +155,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
         P, V, S = (np.stack([host_double(a) for a in part]) for part in (at, *zip(*seen, strict=True)))
         eps = _rounding(theta, *seen[0])
         endless = _endless(name, P, V, NOISE * eps, theta)
-        # at h = 0 the size of the terms is seen, which may cancel close to y
+        # h = 0 reveals the size of the terms, which may cancel close to y
         size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
         above = _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y)
     found = above or endless
@@ -163,7 +163,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
 
 
 def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> Finding | None:
-    """A finding where the mean loss falls as fast far away as it does close by; an error where both sides do."""
+    """Return a finding if the mean loss decreases as fast far away as nearby; raise an error if both sides do."""
     reach = P - P[1]
     far = [np.argmin(reach, axis=0)[None], np.argmax(reach, axis=0)[None]]
     left, right = (np.take_along_axis(V - V[1], k, axis=0)[0] for k in far)
@@ -188,7 +188,7 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) 
 def _tangent_above(
     name: str, seen: tuple[HostArray, HostArray, HostArray], slack: tuple[float, HostArray], theta: Array, y: Any
 ) -> Finding | None:
-    """A finding if a tangent at one of the points P (k, n, m) is above the loss at another one."""
+    """A finding if a tangent at one of the points P (k, n, m) is above the loss at another point."""
     (P, V, S), (relative, floor) = seen, slack
     step = P[None] - P[:, None]
     move = S[:, None] * step
@@ -208,7 +208,7 @@ def _tangent_above(
 
 
 def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
-    """A finding where the slope jumps: an interval around a jump is halved."""
+    """Return a finding if the slope jumps, by repeatedly halving an interval around the jump."""
     P = np.sort(np.stack(_points(theta, y)), axis=0)
 
     def at(h: HostArray) -> HostArray:
@@ -229,7 +229,7 @@ def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | No
             left = here - at_low > at_high - here
             low, at_low = np.where(left, low, middle), np.where(left, at_low, here)
             high, at_high = np.where(left, middle, high), np.where(left, here, at_high)
-        # where the slope does not jump, next to nothing of its rise is left
+        # without a jump, almost nothing of the increase remains
         jump = at_high - at_low
         jumps = np.isfinite(jump) & (jump > 0.2 * first) & (first > 0.0)
     if not np.any(jumps):
@@ -241,7 +241,7 @@ def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | No
 
 # --------------------------------------------------------------------------------------------------------- units
 def check_units(loss: Loss, theta: Array, y: HostArray, centre: float, spread: float) -> None:
-    """An error where a loss with a degree does not change with the units of y as it says.
+    """Raise an error if a loss with a degree does not scale with the units of y as its degree claims.
 
     Parameters
     ----------
@@ -250,9 +250,9 @@ def check_units(loss: Loss, theta: Array, y: HostArray, centre: float, spread: f
         In the library in which the loss is computed.
     y : ndarray (n, 1) or (n, m)
     centre : float
-        What is taken off y and h; 0: nothing is.
+        Subtracted from y and h.
     spread : float
-        By which y and h are divided.
+        The divisor of y and h.
     """
     name, degree = type(loss).__name__, loss.degree
     if degree is None:
@@ -302,7 +302,7 @@ def _values(loss: Loss, theta: Array, y: HostArray, at: HostArray) -> HostArray:
 
 
 def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, ...] | None:
-    """The place where two values of a loss differ most; None: they do not."""
+    """Return the index where two arrays of values differ most; None if they agree."""
     both = np.isfinite(a) & np.isfinite(b)
     excess = np.where(both, np.abs(a - b) / (near * (np.abs(a) + np.abs(b) + size) + 1e-300), 0.0)
     k = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
@@ -310,7 +310,7 @@ def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, .
 
 
 def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
-    """What to do about a loss that is these factors smaller in units of ``a``."""
+    """Return advice for a loss that is smaller by these factors in units of ``a``."""
     if ratios.size and a != 1.0:
         exponents = np.log(ratios) / math.log(a)
         seen = float(np.median(exponents))
@@ -326,7 +326,7 @@ def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
 
 # ------------------------------------------------------------------------------------------------------- samples
 def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
-    """The pair k in words."""
+    """Describe the pair k in words."""
     i, j = int(k[0]), int(k[1])
     task = ", ".join(f"{t:.4g}" for t in np.atleast_1d(to_host(theta)[j]))
     task = f"({task})" if theta.ndim == 2 else task
@@ -334,9 +334,9 @@ def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
 
 
 def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
-    """Some θ and some y, always the same ones, with the smallest and the largest.
+    """Return a sample of θ and y, always the same, with the smallest and the largest values.
 
-    Their numbers differ, so that a result of the wrong shape is noticed.
+    The two sample sizes differ, which reveals a result of the wrong shape.
     """
     rng = np.random.default_rng(0)
     tasks = to_host(theta)
@@ -353,14 +353,14 @@ def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
 
 
 def _chosen(values: HostArray, rng: np.random.Generator) -> HostArray:
-    """Indices of about :data:`CHECKED` rows of ``values``, with the extremes of every column."""
+    """Return the indices of about :data:`CHECKED` rows of ``values``, with the extremes of every column."""
     columns = values.reshape(values.shape[0], -1)[:, :8]
     extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
     return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:CHECKED]]))
 
 
 def _points(theta: Array, y: Array | None) -> list[HostArray]:
-    """Values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
+    """Return values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
     m = theta.shape[0]
     rng = np.random.default_rng(1)
     centre = np.zeros((2 if m == 1 else 1, 1)) if y is None else to_host(y).astype(np.float64)
@@ -377,6 +377,6 @@ def _points(theta: Array, y: Array | None) -> list[HostArray]:
 
 
 def _rounding(*arrays: Array) -> float:
-    """The largest rounding error of the types of some arrays: a loss may be computed in single precision."""
+    """Return the largest rounding error of some dtypes, because a loss may be computed in single precision."""
     floats = [array for array in arrays if namespace(array).isdtype(array.dtype, "real floating")]
     return max((float(namespace(array).finfo(array.dtype).eps) for array in floats), default=0.0)

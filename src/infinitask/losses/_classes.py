@@ -1,4 +1,4 @@
-"""The hinge of many classes, whose costs are chosen after the fit."""
+"""The multi-class hinge loss, whose costs are chosen after the fit."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from infinitask.losses._rows import _Rounded
 
 
 class MultiClassHinge(_Rounded, BoxLoss):
-    """For decisions between K classes, of which a missed row of class k costs θ_k: the hinge of Lee, Lin and Wahba.
+    """For decisions between K classes with cost θ_k of a false negative of class k: the hinge of Lee, Lin and Wahba.
 
     Each class has a field f_k(x)(θ), and Σ_k f_k = 0. With costs θ_k ≥ 0 that sum to one the loss is
 
         ℓ_θ(y, f) = (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ .
 
-    The f that is best in expectation is 1 for the class with the largest θ_k P(y = k | x), and −1/(K − 1) for all
-    others: the decision that costs least. The factor K/2 makes the costs ½ on average, as those of two classes are,
-    for which this is :class:`CostSensitiveHinge`.
+    The f that minimises the expected loss is 1 for the class with the largest θ_k P(y = k | x), and −1/(K − 1) for all
+    others: the decision of least cost. The factor K/2 makes the costs ½ on average, as for two classes,
+    where the loss equals :class:`CostSensitiveHinge`.
 
     A task is a pair of costs and a class, (θ_1, …, θ_K, k), and the loss at a pair is the part of class k. Pairs weigh
-    w_j/K, so the part is K times as large: (K²/2) θ_y (f + 1/(K − 1))₊ for k ≠ y, and 0 for k = y.
+    w_j/K, so the part is multiplied by K: (K²/2) θ_y (f + 1/(K − 1))₊ for k ≠ y, and 0 for k = y.
 
     Parameters
     ----------
     n_classes : int, at least 2
         K.
     kappa : float, at least 0
-        Above 0 the kink is rounded: ψ₊^κ(f + 1/(K − 1)), as in :class:`CostSensitiveHinge`.
+        If positive, the kink is rounded: ψ₊^κ(f + 1/(K − 1)), as in :class:`CostSensitiveHinge`.
 
     References
     ----------
@@ -70,14 +70,14 @@ class MultiClassHinge(_Rounded, BoxLoss):
 
     @property
     def codes(self) -> HostArray:
-        """The numbers that stand for the classes as targets, (K,): equally spaced on [−1, 1], the size of f."""
+        """The numbers that encode the classes as targets, (K,): equally spaced on [−1, 1], the range of f."""
         return np.linspace(-1.0, 1.0, self._count())
 
     def _count(self) -> int:
         return count("MultiClassHinge: n_classes", self.n_classes, least=2)
 
     def check_targets(self, y: Array | None) -> None:
-        """Targets must be the codes of classes."""
+        """Check that the targets are codes of classes."""
         if y is None or y.shape[1] != 1 or not bool(namespace(y).all(namespace(y).any(self._is(y), axis=1))):
             raise ValueError(
                 f"{self!r} was given targets other than its codes {self.codes.tolist()}; write each class as its code, "
@@ -85,21 +85,21 @@ class MultiClassHinge(_Rounded, BoxLoss):
             )
 
     def _is(self, y: Array) -> Array:
-        """Which class a target is, (n, K) of bool."""
+        """Return the class of each target as indicators, (n, K) of bool."""
         return namespace(y).abs(y - as_like(self.codes, y)) < 0.5 / (self._count() - 1)
 
     def goal(self, y: Array | None) -> Array | None:
-        """−1/(K − 1), which is what f_k should be for all classes but y."""
+        """Return −1/(K − 1), the ideal value of f_k for all classes except y."""
         return None if y is None else 0.0 * y - 1.0 / (self._count() - 1)
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [−c, 0] with c = (K²/2) θ_y for k ≠ y and 0 for k = y, q = κ/c."""
+        """Return u ∈ [−c, 0] with c = (K²/2) θ_y for k ≠ y and 0 for k = y, q = κ/c."""
         if y is None:
             raise ValueError("MultiClassHinge was given no classes; it needs targets.")
         xp, K = namespace(theta, y), self._count()
         costs = theta[:, :K] * (0.5 * K * K)
         other = xp.abs(theta[:, K:] - as_like(np.arange(K, dtype=np.float64), theta)) > 0.5  # (m, K), whether k ≠ y
-        # a product with zeros and ones picks the column of y: it is exact and needs no indexing on a device
+        # a product with zeros and ones selects the column of y: it is exact and needs no indexing on a device
         cost = xp.astype(self._is(y), theta.dtype) @ xp.where(other, costs, xp.zeros_like(costs)).T
         soft = self._softness(cost)
         return Row(-cost, xp.zeros_like(cost), soft_low=soft, soft_high=soft)

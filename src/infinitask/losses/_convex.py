@@ -8,9 +8,9 @@ A tangent of a convex loss lies below it, and so does every mixture of two tange
     \ell(h) \ge (1-t) \, [\ell(p_1) + s_1 (h - p_1)] + t \, [\ell(p_2) + s_2 (h - p_2)] ,
     \qquad u = -(1-t) s_1 - t s_2 ,
 
-and this is a lower bound for the dual point u whatever p₁ and p₂ are. A solver needs the u that maximises this bound
-less (κ/2)(u − v)². There F(u) = ℓ'(h + κ(u − v)) + u changes its sign. F grows, and F(v) = ℓ'(h) + v, so the change of
-sign lies between v and −ℓ'(h), and two tangents close in on it.
+and this is a lower bound for the dual point u for all p₁ and p₂. A solver needs the u that maximises this bound
+minus (κ/2)(u − v)². There F(u) = ℓ'(h + κ(u − v)) + u changes its sign. F increases, and F(v) = ℓ'(h) + v, so the
+change of sign lies between v and −ℓ'(h), and two tangents bracket it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from infinitask.losses._checks import MAX_STEPS, check_convex
 
 
 class ConvexLoss(Loss):
-    """A loss of your own: a subclass implements :meth:`value`, ℓ_θ(y, h), and :meth:`slope`, ∂ℓ_θ(y, h)/∂h.
+    """A custom loss: a subclass implements :meth:`value`, ℓ_θ(y, h), and :meth:`slope`, ∂ℓ_θ(y, h)/∂h.
 
-    The loss must be convex in h. A fit checks this at sample points; if it fails, the fit warns, and nothing is
-    certified. Envelope, dual point and lower bound are computed from tangents of the loss, so the duality gap is as
-    good a certificate as that of a :class:`~infinitask.losses.BoxLoss`.
+    The loss must be convex in h. A fit checks this at sample points; if the check fails, the fit warns, and its result
+    is not certified. Envelope, dual point and lower bound are computed from tangents of the loss, so the duality gap is
+    as valid a certificate as that of a :class:`~infinitask.losses.BoxLoss`.
 
     ``smooth_scale`` tells a solver that the slope has no kinks: it is the distance in h over which the slope changes by
     about one, math.inf for a loss that never needs smoothing, and 0 (the default) for a loss with kinks. An estimator
@@ -62,15 +62,15 @@ class ConvexLoss(Loss):
     rests_at_zero = False
 
     smooth_scale: float = 0.0
-    """Distance in h over which the slope changes slowly; 0 if it has kinks."""
+    """The distance in h over which the slope changes slowly; 0 if it has kinks."""
 
     @abstractmethod
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """ℓ_θ(y, h), (n, m)."""
+        """Return ℓ_θ(y, h), (n, m)."""
 
     @abstractmethod
     def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """∂ℓ_θ(y, h)/∂h, (n, m); any subgradient at a kink."""
+        """Return ∂ℓ_θ(y, h)/∂h, (n, m); any subgradient at a kink."""
 
     def _value_and_slope(self, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
         return self.value(theta, y, h), self.slope(theta, y, h)
@@ -81,7 +81,7 @@ class ConvexLoss(Loss):
             return True
         return number("smooth_scale", self.smooth_scale, low=0.0, open_low=False) >= scale
 
-    @np.errstate(all="ignore")  # a loss may overflow at a step that is too long
+    @np.errstate(all="ignore")  # a loss may overflow if a step is too long
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
@@ -106,7 +106,7 @@ class ConvexLoss(Loss):
         t = _mixture(low, high, -best)
         parts = [(part * end.value, part * end.slope, v - end.x) for part, end in ((1.0 - t, low), (t, high))]
         lower = sum(at + kappa * force * way for at, force, way in parts)
-        # rounding must not lift the bound
+        # rounding must not raise the bound
         eps = float(xp.finfo(h.dtype).eps)
         lower = lower - 4.0 * eps * sum(xp.abs(at) + kappa * xp.abs(force * way) for at, force, way in parts)
         return Pointwise(value, lower, -parts[0][1] - parts[1][1])
@@ -116,7 +116,7 @@ class ConvexLoss(Loss):
     ) -> Array:
         """See :meth:`Loss.curvature`: 1/(κ + 1/ℓ''), with ℓ'' from two slopes close to each other.
 
-        It guides the steps of a solver and does not enter the certificate.
+        It guides the steps of a solver and does not affect the certificate.
         """
         xp = namespace(h)
         eps = float(xp.finfo(h.dtype).eps)
@@ -125,7 +125,7 @@ class ConvexLoss(Loss):
         if not _is_zero(kappa):
             u = self.pointwise(theta, y, h, kappa, centre).dual
             point = h + kappa * (u if centre is None else u - centre)
-            # far below the width of the smoothed part, so that a kink still looks like one
+            # far below the width of the smoothed part, to resolve a kink
             step = xp.minimum(step, 1e-4 * kappa + 0.0 * h)
         step = xp.maximum(step, 8.0 * eps * (xp.abs(h) + xp.abs(point)) + float(xp.finfo(h.dtype).smallest_normal))
         rise = self.slope(theta, y, point + step) - self.slope(theta, y, point - step)
@@ -134,7 +134,7 @@ class ConvexLoss(Loss):
 
     @np.errstate(all="ignore")
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
-        """See :meth:`Loss.dual`: min_p ℓ(p) + u p, sought outwards from p = 0, and −∞ where the slope never is −u."""
+        """See :meth:`Loss.dual`: min_p ℓ(p) + u p, searched outwards from p = 0; −∞ if the slope is never −u."""
         xp = namespace(u)
 
         def tangent(p: Array) -> Tangent:
@@ -162,30 +162,30 @@ class ConvexLoss(Loss):
 
     # ---------------------------------------------------------------------------------------------- the check
     def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """Check the loss at sample points: shapes, finite numbers, a smallest value, no tangent above the loss.
+        """Check the loss at sample points: shapes, finite numbers, a minimum, no tangent above the loss.
 
-        Where it calls itself smooth, its slope must not jump.
+        If the loss claims to be smooth, its slope must not jump.
         """
         return check_convex(self, theta, y)
 
 
 class FunctionLoss(ConvexLoss):
-    """A loss given by a plain function; torch or jax find its slope.
+    """A loss given by a plain function; torch or jax differentiates it.
 
-    ℓ_θ(y, h) = function(θ, y, h), and ∂ℓ/∂h by automatic differentiation. The function receives tensors of that
-    library, ``theta`` (m,) or (m, d), ``y`` (n, 1) and ``h`` (n, m), and returns the loss of every pair, (n, m). Write
-    it with operators and with functions of that library (``torch.abs``, ``jax.numpy.abs``), not with those of NumPy. As
-    every :class:`ConvexLoss` it must be convex in h.
+    ℓ_θ(y, h) = function(θ, y, h), and ∂ℓ/∂h is computed by automatic differentiation. The function receives tensors of
+    that library, ``theta`` (m,) or (m, d), ``y`` (n, 1) and ``h`` (n, m), and returns the loss of every pair, (n, m).
+    Write it with operators and with functions of that library (``torch.abs``, ``jax.numpy.abs``), not with those of
+    NumPy. Like every :class:`ConvexLoss` it must be convex in h.
 
     Parameters
     ----------
     function : callable
         (theta, y, h) → loss. A function defined at the top of a module can be pickled; a lambda cannot.
     backend : {"auto", "torch", "jax"}, default="auto"
-        The library that differentiates; "auto": torch if it is installed, else jax.
+        The library for differentiation; "auto": torch if it is installed, else jax.
     smooth_scale : float, default=0.0
-        Distance in h over which the slope changes slowly: math.inf if it never needs smoothing, 0 if it may have kinks.
-        A fit is faster if a loss without kinks says so.
+        The distance in h over which the slope changes slowly: math.inf if it never needs smoothing, 0 if it may have
+        kinks. A fit of a loss without kinks is faster if this is set.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class FunctionLoss(ConvexLoss):
     True
 
     With torch or jax installed ``loss.slope(theta, y, h)`` is −4 θ (y − h)³, and
-    ``InfiniteTaskEstimator(quartic, measure=(1, 2))`` wraps the function by itself.
+    ``InfiniteTaskEstimator(quartic, measure=(1, 2))`` wraps the function automatically.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class FunctionLoss(ConvexLoss):
         return self._value_and_slope(theta, y, h)[0]
 
     def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """See :meth:`ConvexLoss.slope`; at a kink the derivative that the library gives."""
+        """See :meth:`ConvexLoss.slope`; at a kink, the derivative that the library returns."""
         return self._value_and_slope(theta, y, h)[1]
 
 
@@ -231,19 +231,19 @@ class Tangent(NamedTuple):
 
     @property
     def finite(self) -> Array:
-        """Where value and slope are finite: far out a loss may overflow."""
+        """Return where value and slope are finite; far from y a loss may overflow."""
         isfinite = namespace(self.x).isfinite
         return isfinite(self.value) & isfinite(self.slope)
 
 
 def _either(condition: Array, a: Tangent, b: Tangent) -> Tangent:
-    """``a`` where the condition holds, else ``b``."""
+    """Return ``a`` where the condition holds, else ``b``."""
     where = namespace(a.x).where
     return Tangent(*(where(condition, p, q) for p, q in zip(a, b, strict=True)))
 
 
 def _mixture(low: Tangent, high: Tangent, slope: Array) -> Array:
-    """t for which (1 − t) s₁ + t s₂ is ``slope``, within [0, 1]."""
+    """Return t in [0, 1] for which (1 − t) s₁ + t s₂ is ``slope``."""
     xp = namespace(slope)
     jump = high.slope - low.slope
     one = xp.ones_like(jump)
@@ -251,7 +251,7 @@ def _mixture(low: Tangent, high: Tangent, slope: Array) -> Array:
 
 
 def _crossing(low: Tangent, high: Tangent, scale: Any) -> tuple[Array, Array, Array]:
-    """Where two tangents cross, and how far below the loss each one is at the other's point.
+    """Return where two tangents cross, and how far each is below the loss at the point of the other.
 
     ``scale`` is the distance in h of one unit of x.
     """
@@ -273,24 +273,25 @@ def _narrow(
     scale: Any,
     unit: Array,
 ) -> tuple[Tangent, Tangent]:
-    """The tangents at both sides of the point where slope + added(x), which grows with x, changes its sign.
+    """Return tangents on both sides of the point where slope + added(x), which increases in x, changes its sign.
 
-    Three guesses take turns: where the tangents cross, which is the kink if there is one; where the chord is zero,
-    which is good for a curved loss; the middle, which shrinks the interval for every loss.
+    Three guesses alternate: the crossing of the tangents, which is the kink if there is one; the zero of the chord,
+    which is accurate for a curved loss; and the midpoint, which shrinks the interval for every loss.
 
     Parameters
     ----------
     tangent : callable
-        x → tangent of the loss there.
+        x → tangent of the loss at x.
     added : callable
         x → the number added to the slope.
     ends : pair of Tangent
-        At two points with the change of sign between them.
+        Tangents at two points with the change of sign between them.
     scale : float or array (m,)
         The distance in h of one unit of x.
     unit : array
-        The size in x of about the size of h. Intervals wider than this are halved on a logarithmic scale, because an
-        exponential loss may span many orders of magnitude; and x is known at best to a rounding error of it.
+        The distance in x that corresponds to the size of h. Intervals wider than this are halved on a logarithmic
+        scale, because an exponential loss may span many orders of magnitude. The precision of x is at best a rounding
+        error of it.
     """
     low, high = ends
     xp = namespace(low.x)
@@ -319,7 +320,7 @@ def _narrow(
 
 
 def _converged(low: Tangent, high: Tangent, added: Callable[[Array], Array], scale: Any, noise: Array) -> Array:
-    """Where more steps would change only the last digits.
+    """Return where more steps would change only the last digits.
 
     Either the sum is zero to rounding at one end, or the ends are as close as rounding allows, or one end is a kink
     through which the other tangent passes.
@@ -331,7 +332,8 @@ def _converged(low: Tangent, high: Tangent, added: Callable[[Array], Array], sca
     force_low, force_high = low.slope + more_low, high.slope + more_high
     _, below_low, below_high = _crossing(low, high, scale)
     triangle = below_low + below_high
-    # between the ends of a smooth piece the slope is close to a line, and x is off the root by width·force/rise
+    # between the ends of a smooth piece the slope is almost linear, and the distance of x from the root is
+    # width·force/rise
     line = (below_low > 0.1 * triangle) & (below_high > 0.1 * triangle)
     one = xp.ones_like(width)
     blur = xp.where(line, noise * (force_high - force_low) / xp.where(width > 0, width, one), 0.0 * one)
@@ -339,7 +341,7 @@ def _converged(low: Tangent, high: Tangent, added: Callable[[Array], Array], sca
     zero_high = xp.abs(force_high) <= 2.0 * eps * (xp.abs(high.slope) + xp.abs(more_high)) + blur
     rounding = 8.0 * eps * (xp.abs(low.value) + xp.abs(high.value)) + 4.0 * noise * scale * (high.slope - low.slope)
     product = 8.0 * eps * scale * width
-    # half of the triangle lies at each end of a smooth piece; a kink at one end leaves nothing there
+    # half of the triangle is at each end of a smooth piece; it vanishes at an end that is a kink
     kink_low = (below_low <= rounding + product * xp.abs(high.slope)) & (below_low <= 1e-3 * triangle)
     kink_high = (below_high <= rounding + product * xp.abs(low.slope)) & (below_high <= 1e-3 * triangle)
     kink = (kink_low & (more_low >= -high.slope)) | (kink_high & (more_high <= -low.slope))

@@ -11,18 +11,18 @@ from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask.losses._base import BoxLoss, Loss, Row
 
 FEW = 0.2
-"""If fewer than this fraction of the pairs have a target, splitting, which visits all of them, is slower."""
+"""If fewer than this fraction of the pairs have a target, splitting is slower, because it visits all of them."""
 
 
 class Observed(BoxLoss):
-    r"""A loss of targets with gaps: v_ij ℓ_θj(y_ij, h_ij), where v_ij = 0 says that there is no target.
+    r"""A loss of targets with gaps: v_ij ℓ_θj(y_ij, h_ij), where v_ij = 0 means that the target is missing.
 
-    In the table of losses that is a row with the interval scaled,
+    In the table of losses this is a row with a scaled interval,
 
     .. math:: v \, \ell(y, h) = \max_{u \in [v a, v b]} \; u r - \epsilon |u| - \tfrac{1}{2} \tfrac{q}{v} u^2 ,
 
-    and where v = 0 the interval is [0, 0]: value, slope, curvature and dual are 0 there, whatever stands in place of
-    the target. Targets are (n, m, 2) arrays, y and v side by side: see :meth:`targets`.
+    and the interval is [0, 0] if v = 0: value, slope, curvature and dual are then 0 for any placeholder of
+    the target. Targets are (n, m, 2) arrays that stack y and v; see :meth:`targets`.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Observed(BoxLoss):
     usual : float, positive
         A typical v: smoothing is relative to it.
     few : bool
-        Whether few of the pairs have a target, see :data:`FEW`.
+        Whether only few of the pairs have a target; see :data:`FEW`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Observed(BoxLoss):
 
     @classmethod
     def of(cls, loss: Loss, share: HostArray) -> Observed:
-        """The loss of targets with these weights v, (n, m)."""
+        """Return the loss of targets with these weights v, (n, m)."""
         if not isinstance(loss, BoxLoss):
             raise TypeError(
                 f"{type(loss).__name__} was given for targets with gaps; it must be a BoxLoss, a row of the table of "
@@ -62,36 +62,36 @@ class Observed(BoxLoss):
 
     @staticmethod
     def targets(y: Array, share: Array) -> Array:
-        """Targets and their weights v, (n, m) each, as the methods take them; y must be a number everywhere."""
+        """Stack targets and their weights v, (n, m) each, as the methods need them; y must not be NaN."""
         return namespace(y).stack([y, share], axis=-1)
 
     @property
     def degree(self) -> int | None:  # type: ignore[override]
-        """That of ℓ."""
+        """The degree of ℓ."""
         return self.loss.degree
 
     def values_of(self, targets: Array) -> Array:
-        """y, (n, m)."""
+        """Return y, (n, m)."""
         return targets[..., 0]
 
     def shares_of(self, targets: Array) -> Array | None:
-        """v, (n, m)."""
+        """Return v, (n, m)."""
         return targets[..., 1]
 
     def goal(self, y: Array | None) -> Array | None:
-        """y without v."""
+        """Return y without v."""
         return None if y is None else y[..., 0]
 
     def smooth(self, scale: float) -> bool:
-        """As ℓ."""
+        """Whether ℓ is smooth."""
         return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
-        """One over a typical v: the smoothed part is then as wide as it is for v = 1."""
+        """Return the width of ℓ over a typical v: the smoothed part is then as wide as for v = 1."""
         return self.loss.width(theta) / self.usual
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ v·[a, b], q/v."""
+        """Return u ∈ v·[a, b], q/v."""
         if y is None:
             raise ValueError("Observed was given no targets; it needs y and v, see Observed.targets.")
         xp, v = namespace(y), y[..., 1]
@@ -109,14 +109,14 @@ class Observed(BoxLoss):
 
 
 class AtTask(BoxLoss):
-    """The same loss for every θ: that of one task.
+    """The same loss for every θ: the loss at one task.
 
     Parameters
     ----------
     loss : BoxLoss
-        Of θ on a line.
+        A loss with one-dimensional θ.
     task : float
-        Its θ.
+        The θ of the task.
 
     Examples
     --------
@@ -135,11 +135,11 @@ class AtTask(BoxLoss):
 
     @property
     def degree(self) -> int | None:  # type: ignore[override]
-        """That of the loss."""
+        """The degree of the loss."""
         return self.loss.degree
 
     def in_units(self, spread: float) -> AtTask:
-        """The same task in these units."""
+        """Return the loss at the same task in these units."""
         loss = self.loss.in_units(spread)
         assert isinstance(loss, BoxLoss)
         return AtTask(loss, self.task)
@@ -149,13 +149,13 @@ class AtTask(BoxLoss):
         return namespace(theta).full_like(on_line, float(self.task))
 
     def smooth(self, scale: float) -> bool:
-        """As the loss."""
+        """Whether the loss is smooth."""
         return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
-        """As the loss at its task."""
+        """Return the width of the loss at its task."""
         return self.loss.width(self._tasks(theta))
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """That of the loss at its task."""
+        """Return the row of the loss at its task."""
         return self.loss.row(self._tasks(theta), y)

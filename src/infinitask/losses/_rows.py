@@ -13,59 +13,59 @@ from infinitask.losses._base import BoxLoss, Row
 
 
 class Stability(NamedTuple):
-    """What a bound needs of a loss whose slopes are bounded; the formulas are those of :mod:`infinitask.bounds`."""
+    """The constants of a loss with bounded slopes in a bound; the formulas are in :mod:`infinitask.bounds`."""
 
     slope: float
     """ℒ, the mean over Θ of the largest slope in h."""
     zero: float
-    """L₀, a bound of the risk of h = 0."""
+    """L₀, a bound on the risk of h = 0."""
     reach: float
     """B ≥ |y|."""
     value_rate: float
-    """a: ∫ |∂ℓ/∂θ| dθ ≤ a (B + |h|), up to the part of ∂h/∂θ."""
+    """a: ∫ |∂ℓ/∂θ| dθ ≤ a (B + |h|), apart from the term in ∂h/∂θ."""
     slope_rate: float
     """c: the factor of |∂h/∂θ|, integrated over θ."""
 
     @classmethod
     def of_levels(cls, reach: float, low: float, high: float, *, slope: float, middle: float) -> Stability:
-        """Levels on [low, high]: |dℓ/dθ| ≤ |y − h| + max(θ, 1 − θ)|∂h/∂θ|."""
+        """Return the constants for levels on [low, high]: |dℓ/dθ| ≤ |y − h| + max(θ, 1 − θ)|∂h/∂θ|."""
 
         def steep(t: float) -> float:
-            """∫ max(θ, 1 − θ) dθ from 0 to t."""
+            """Return ∫ max(θ, 1 − θ) dθ from 0 to t."""
             return t - t * t / 2.0 if t < 0.5 else t * t / 2.0 + 0.25
 
         return cls(slope, reach * middle, reach, high - low, steep(high) - steep(low))
 
     @classmethod
     def of_costs(cls, low: float, high: float, *, slope: float) -> Stability:
-        """Costs on [low, high]: |dℓ/dθ| ≤ (1 + |h|)/2 + c_θ(y)|∂h/∂θ|."""
+        """Return the constants for costs on [low, high]: |dℓ/dθ| ≤ (1 + |h|)/2 + c_θ(y)|∂h/∂θ|."""
         return cls(slope, slope, 1.0, (high - low) / 2.0, (high - low) / 2.0 + abs(high * high - low * low) / 4.0)
 
 
 def _positive(a: Array) -> Array:
-    """``a``, at least the smallest safe divisor: at θ = 0 or 1 one side has no slope, and its q does not matter."""
+    """Return ``a``, at least the smallest safe divisor: at θ = 0 or 1 one side has no slope, and its q is ignored."""
     xp = namespace(a)
     smallest = 1e3 * float(xp.finfo(a.dtype).smallest_normal)
     return xp.clip(a, smallest)
 
 
 class _Rounded:
-    """A loss whose kink may be rounded over a width κ."""
+    """A loss whose kink can be rounded over a width κ."""
 
     kappa: float
 
     def smooth(self, scale: float) -> bool:
-        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        """Whether the rounded part is as wide as the initial smoothing of a solver."""
         return 0.0 < scale <= self.kappa
 
     def _softness(self, slope: Array) -> Array | None:
-        """κ/slope; None for κ = 0: compiled loops and sums have a faster way for a kink alone."""
+        """Return κ/slope; None for κ = 0, because compiled loops and sums are faster for a pure kink."""
         kappa = number(f"{type(self).__name__}: kappa", self.kappa, low=0.0, open_low=False)
         return None if kappa == 0.0 else kappa / _positive(slope)
 
 
 class _Levels:
-    """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
+    """A loss with levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
 
     dim: int | None = 1
     degree: int | None = 1
@@ -78,7 +78,7 @@ class _Levels:
 
 
 class Pinball(_Levels, BoxLoss):
-    """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
+    """The pinball loss for quantiles: max(θ r, (θ − 1) r), r = y − h, is minimal at the θ-quantile.
 
     Examples
     --------
@@ -88,14 +88,14 @@ class Pinball(_Levels, BoxLoss):
     """
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [θ − 1, θ]."""
+        """Return u ∈ [θ − 1, θ]."""
         return Row(theta - 1.0, theta)
 
 
 class MQuantile(_Levels, BoxLoss):
-    """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
+    """The loss for M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
-    ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
+    ψ₁^κ(r) is r²/(2κ) if |r| ≤ κ and |r| − κ/2 beyond.
 
     Parameters
     ----------
@@ -121,21 +121,21 @@ class MQuantile(_Levels, BoxLoss):
         return self.kappa
 
     def in_units(self, spread: float) -> MQuantile:
-        """The rounded part in the same units."""
+        """Return the loss with κ in the same units."""
         return MQuantile(self._kappa() / spread)
 
     def smooth(self, scale: float) -> bool:
-        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        """Whether the rounded part is as wide as the initial smoothing of a solver."""
         return self.kappa >= scale
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
+        """Return u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
         kappa = self._kappa()
         return Row(theta - 1.0, theta, soft_low=kappa / _positive(1.0 - theta), soft_high=kappa / _positive(theta))
 
 
 class Expectile(BoxLoss):
-    """For expectiles: |θ − 1[r<0]| r², r = y − h, is smallest at the θ-expectile.
+    """The loss for expectiles: |θ − 1[r<0]| r², r = y − h, is minimal at the θ-expectile.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Expectile(BoxLoss):
         return True
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
+        """Return u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
         return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
@@ -163,7 +163,7 @@ class CostSensitiveHinge(_Rounded, BoxLoss):
     Parameters
     ----------
     kappa : float, at least 0
-        Above 0 the kink is rounded: c ψ₊^κ(1 − y h), where ψ₊^κ(p) is p₊²/(2κ) for p ≤ κ and p − κ/2 beyond.
+        If positive, the kink is rounded: c ψ₊^κ(1 − y h), where ψ₊^κ(p) is p₊²/(2κ) for p ≤ κ and p − κ/2 beyond.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class CostSensitiveHinge(_Rounded, BoxLoss):
         return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
     def check_targets(self, y: Array | None) -> None:
-        """Labels must be −1 and 1."""
+        """Check that the labels are −1 and 1."""
         if y is None or not bool(namespace(y).all((y == 1.0) | (y == -1.0))):
             raise ValueError(
                 "CostSensitiveHinge was given targets other than −1 and 1; recode the labels, "
@@ -196,7 +196,7 @@ class CostSensitiveHinge(_Rounded, BoxLoss):
             )
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """y·u ∈ [0, c], c = (1 + θ y)/2, q = κ/c."""
+        """Return y·u ∈ [0, c], c = (1 + θ y)/2, q = κ/c."""
         xp = namespace(theta, y)
         if y is None:
             raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
@@ -206,9 +206,9 @@ class CostSensitiveHinge(_Rounded, BoxLoss):
 
 
 class LevelSet(BoxLoss):
-    """For level sets: (1/θ)(−z)₊ with z = h − t, the mass outside the set divided by the fraction allowed.
+    """The loss for level sets: (1/θ)(−z)₊ with z = h − t, the mass outside the set divided by its allowed fraction.
 
-    The other part of the one-class problem, −t(θ), is linear in the unknowns and is added by the objective.
+    The other term of the one-class problem, −t(θ), is linear in the unknowns and is added by the objective.
 
     Examples
     --------
@@ -223,21 +223,21 @@ class LevelSet(BoxLoss):
     support = (0.05, 1.0)
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [0, 1/θ]."""
+        """Return u ∈ [0, 1/θ]."""
         return Row(0.0 * theta, 1.0 / theta)
 
     def width(self, theta: Array) -> Array:
-        """θ: the smoothed part is then equally wide at every level."""
+        """Return θ: the smoothed part is then equally wide at every level."""
         return 1.0 * theta
 
 
 class EpsilonInsensitive(BoxLoss):
-    """For support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
+    """The loss for support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
 
     Parameters
     ----------
     spread : float, positive
-        The unit of r, where θ is not measured in it: (|r| − θ/spread)₊.
+        The unit of r, if θ is not measured in it: (|r| − θ/spread)₊.
 
     Examples
     --------
@@ -256,17 +256,17 @@ class EpsilonInsensitive(BoxLoss):
         self.spread = spread
 
     def in_units(self, spread: float) -> EpsilonInsensitive:
-        """θ stays in the units of y."""
+        """Return the loss of r in these units; θ stays in the units of y."""
         return EpsilonInsensitive(self.spread * spread)
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [−1, 1], ε = θ/spread."""
+        """Return u ∈ [−1, 1], ε = θ/spread."""
         spread = number("EpsilonInsensitive: spread", self.spread, low=0.0)
         return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta / spread)
 
 
 class Squared(BoxLoss):
-    """For least squares: r²/2, r = y − h, the same for every θ; θ enters by the penalty or the targets.
+    """The squared loss for least squares: r²/2, r = y − h, for every θ; θ enters through the penalty or the targets.
 
     Examples
     --------
@@ -284,12 +284,12 @@ class Squared(BoxLoss):
         return True
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ ℝ, q = 1."""
+        """Return u ∈ ℝ, q = 1."""
         return Row(None, None, soft_low=1.0, soft_high=1.0)
 
 
 class Huber(BoxLoss):
-    """For least squares that outliers do not dominate: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
+    """The Huber loss for least squares with outliers: r²/2 if |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
 
     Parameters
     ----------
@@ -315,27 +315,27 @@ class Huber(BoxLoss):
         return number("Huber: delta", self.delta, low=0.0)
 
     def in_units(self, spread: float) -> Huber:
-        """The square part in the same units."""
+        """Return the loss with δ in the same units."""
         return Huber(self._delta() / spread)
 
     def smooth(self, scale: float) -> bool:
-        """Whether the square part is as wide as a solver's own first smoothing."""
+        """Whether the quadratic part is as wide as the initial smoothing of a solver."""
         return self.delta >= scale
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [−δ, δ], q = 1."""
+        """Return u ∈ [−δ, δ], q = 1."""
         delta = self._delta()
         zero = 0.0 * (theta if theta.ndim == 1 else theta[:, 0])
         return Row(zero - delta, zero + delta, soft_low=1.0, soft_high=1.0)
 
 
 class _Falling:
-    """A penalty on the derivative d = ∂h/∂θ, which stands in the place of h, where it is negative."""
+    """A penalty on negative derivatives d = ∂h/∂θ, which replace h."""
 
     weight: float
 
     def width(self, theta: Array) -> Array:
-        """1/λ_nc: the width of the smoothed part does not depend on the weight."""
+        """Return 1/λ_nc: the width of the smoothed part does not depend on the weight."""
         return 0.0 * theta + 1.0 / self._weight()
 
     def _weight(self) -> float:
@@ -344,10 +344,10 @@ class _Falling:
 
 
 class NonCrossing(_Falling, _Rounded, BoxLoss):
-    """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
+    """Penalises curves that decrease in θ: λ_nc (−d)₊ for the derivative d = ∂h/∂θ, which replaces h.
 
-    With κ > 0 the kink is rounded on [−κ, 0], as the paper has it for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
-    p₊²/(2κ) for p ≤ κ and p − κ/2 beyond. Users find it in :mod:`infinitask.penalties`.
+    With κ > 0 the kink is rounded on [−κ, 0], as in the paper for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
+    p₊²/(2κ) for p ≤ κ and p − κ/2 beyond. It is public in :mod:`infinitask.penalties`.
 
     Parameters
     ----------
@@ -370,15 +370,15 @@ class NonCrossing(_Falling, _Rounded, BoxLoss):
         self.kappa = kappa
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [0, λ_nc], q = κ/λ_nc."""
+        """Return u ∈ [0, λ_nc], q = κ/λ_nc."""
         weight = self._weight() + 0.0 * theta
         return Row(0.0 * theta, weight, soft_high=self._softness(weight))
 
 
 class SquaredNonCrossing(_Falling, BoxLoss):
-    """The same penalty squared: λ_nc (−d)₊², as the paper has it for expectiles.
+    """The squared non-crossing penalty: λ_nc (−d)₊², as in the paper for expectiles.
 
-    Small steps down cost next to nothing, so it leaves more of them than :class:`NonCrossing` does.
+    Small decreases cost almost nothing, so more of them remain than with :class:`NonCrossing`.
 
     Parameters
     ----------
@@ -392,12 +392,13 @@ class SquaredNonCrossing(_Falling, BoxLoss):
     array([[2. , 0.5]])
     """
 
-    # Its slope has no kink, yet a solver smooths it like the hinge: with a weight of 1000 and a narrow task kernel that
-    # takes 429 evaluations instead of 2343, and a problem with a free bias that else stalls at a gap of 0.1 is solved.
+    # Its slope has no kink, but a solver smooths it like the hinge. With a weight of 1000 and a narrow task kernel this
+    # takes 429 evaluations instead of 2343, and a problem with a free bias that otherwise stalls at a gap of 0.1 is
+    # solved.
 
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = weight
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ≥ 0, q = 1/(2 λ_nc)."""
+        """Return u ≥ 0, q = 1/(2 λ_nc)."""
         return Row(0.0 * theta, None, soft_high=0.5 / self._weight() + 0.0 * theta)
