@@ -2,10 +2,10 @@
 
     ∫ f(θ) dμ(θ)  ≈  Σ_j w_j f(θ_j),      θ_j = F⁻¹(u_j)
 
-F⁻¹ is the inverse distribution function of μ, so one rule on the unit interval serves every measure: the rule supplies
-u_j and w_j, the measure moves them to Θ. Rules on a grid can also spread their nodes over Θ and weigh them by the
-density (``density=True``), w_j ∝ w'_j f_μ(θ_j). In d dimensions F⁻¹ acts on each coordinate. Nodes are few and stay on
-the host; estimators copy them to the device of the data.
+F⁻¹ is the inverse distribution function of μ, so each rule on the unit interval applies to every measure. The rule
+supplies u_j and w_j, and the measure maps the points to Θ. Rules on a grid can also spread their nodes over Θ and weigh
+them by the density (``density=True``), w_j ∝ w'_j f_μ(θ_j). In d dimensions F⁻¹ acts on each coordinate. There are few
+nodes, and they stay on the host; estimators copy them to the device of the data.
 
 Measures are in ``_spaces.py`` and ``_simplex.py``, rules and :class:`Quadrature` in ``_rules.py``.
 """

@@ -1,4 +1,4 @@
-"""Quadrature rules: they choose nodes and weights on the unit cube, and a measure moves them to Θ."""
+"""Quadrature rules: they choose nodes and weights on the unit cube, and a measure maps them to Θ."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 UNIT_MARGIN = 2.0**-32
-"""Sampled points keep this distance from 0 and 1, where F⁻¹ may be infinite."""
+"""The minimum distance of sampled points from 0 and 1, where F⁻¹ may be infinite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quadrature:
-    """Nodes on Θ and their weights: what every rule returns.
+    """Nodes on Θ and their weights, as returned by every rule.
 
     ∫ f dμ ≈ Σ_j w_j f(θ_j), with weights that sum to one.
 
@@ -58,12 +58,12 @@ class Quadrature:
             )
 
     def integrate(self, values: HostArray) -> HostArray:
-        """Σ_j w_j values_j, for values of shape (m, ...) taken at the nodes."""
+        """Return Σ_j w_j values_j, for values of shape (m, ...) at the nodes."""
         return np.tensordot(self.weights, values, axes=1)
 
     @classmethod
     def ascending(cls, nodes: HostArray, weights: HostArray) -> Quadrature:
-        """The quadrature with these nodes and weights, in ascending order if d = 1."""
+        """Return the quadrature with these nodes and weights, in ascending order if d = 1."""
         if nodes.shape[1] == 1:
             order = np.argsort(nodes[:, 0], kind="stable")
             nodes, weights = nodes[order], weights[order]
@@ -71,7 +71,7 @@ class Quadrature:
 
     @classmethod
     def tensor(cls, factors: Sequence[Quadrature]) -> Quadrature:
-        """The quadrature on the product space: all combinations of nodes, products of weights."""
+        """Return the quadrature on the product space: all combinations of nodes, products of weights."""
         nodes, weights = factors[0].nodes, factors[0].weights
         for factor in factors[1:]:
             m = factor.weights.shape[0]
@@ -81,13 +81,13 @@ class Quadrature:
 
 
 class Rule(BaseEstimator, ABC):
-    """Chooses nodes and weights: ``rule(measure, n_nodes, rng)`` is a :class:`Quadrature`.
+    """Chooses nodes and weights: ``rule(measure, n_nodes, rng)`` returns a :class:`Quadrature`.
 
     To write another rule, derive from this class, implement ``_continuous`` and add its name to the table below.
     """
 
     def __call__(self, measure: Measure, n_nodes: int | None = None, rng: Any = None) -> Quadrature:
-        """Nodes θ_j and weights w_j of this rule for ``measure``: θ_j = F⁻¹(u_j), unless the rule says otherwise.
+        """Return the nodes θ_j and weights w_j for ``measure``: θ_j = F⁻¹(u_j), unless the rule states otherwise.
 
         Parameters
         ----------
@@ -113,15 +113,15 @@ class Rule(BaseEstimator, ABC):
 
     @abstractmethod
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
-        """The quadrature for a measure that is not a finite sum of point masses."""
+        """Return the quadrature for a measure that is not a finite sum of point masses."""
 
 
 class _Cloud(Rule):
-    """Points of the unit cube, all of weight 1/m."""
+    """Points of the unit cube, all with weight 1/m."""
 
     @abstractmethod
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
-        """Points of shape (m, d) in the unit cube."""
+        """Return points of shape (m, d) in the unit cube."""
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
         m = count("n_nodes", n_nodes)
@@ -130,7 +130,7 @@ class _Cloud(Rule):
 
 
 class MonteCarlo(_Cloud):
-    """Independent random nodes: u_j uniform, w_j = 1/m; the error is of order m^(−1/2), whatever f and d.
+    """Independent random nodes: u_j uniform, w_j = 1/m; the error is of order m^(−1/2) for any f and d.
 
     Examples
     --------
@@ -156,13 +156,13 @@ class _Sequence:
 
 
 class Sobol(_Sequence, _Cloud):
-    """Evenly spread nodes: u_j the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
+    """Evenly spread nodes: u_j are the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
 
     Parameters
     ----------
     scramble : bool
-        Randomise the sequence. Otherwise its points, multiples of 2^(−k), are moved by half a step: off the border,
-        and in one dimension to the midpoint rule of m = 2^k nodes.
+        Whether to randomise the sequence. Otherwise its points, multiples of 2^(−k), are shifted by half a step: off
+        the border, and, in one dimension, to the midpoint rule with m = 2^k nodes.
 
     Examples
     --------
@@ -179,12 +179,12 @@ class Sobol(_Sequence, _Cloud):
 
 
 class Halton(_Sequence, _Cloud):
-    """Evenly spread nodes: u_j the first m points of a Halton sequence, w_j = 1/m; any m works equally well.
+    """Evenly spread nodes: u_j are the first m points of a Halton sequence, w_j = 1/m; any m works equally well.
 
     Parameters
     ----------
     scramble : bool
-        Randomise the sequence. Otherwise it starts after its first point, the origin.
+        Whether to randomise the sequence. Otherwise its first point, the origin, is skipped.
 
     Examples
     --------
@@ -200,27 +200,27 @@ class Halton(_Sequence, _Cloud):
 
 
 class _Grid(Rule):
-    """A rule on the unit interval; in d > 1 dimensions the tensor product of d of them."""
+    """A rule on the unit interval; in d > 1 dimensions the tensor product of d such rules."""
 
     def __init__(self, density: bool = False) -> None:
         self.density = density
 
     @abstractmethod
     def _unit(self, n_nodes: int) -> tuple[HostArray, HostArray]:
-        """Nodes in the unit interval and weights, both of shape (m,)."""
+        """Return nodes in the unit interval and weights, both of shape (m,)."""
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
         axes = [(mu, mu.atoms()) for mu in measure.marginals()]
-        # point masses along an axis stay as they are; the other axes share the rest of n_nodes
+        # point masses along an axis are kept; the rest of n_nodes is split among the other axes
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
         wanted, degree = -(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes)
-        # a search among integers: in floating point the cube root of 125 is not 5
+        # a search among integers, because in floating point the cube root of 125 is not 5
         per_axis = bisect_left(range(wanted + 1), wanted, key=lambda root: root**degree)
         u, weights = self._unit(per_axis)
         return Quadrature.tensor([self._along(mu, u, weights) if atoms is None else atoms for mu, atoms in axes])
 
     def _along(self, measure: Measure, u: HostArray, weights: HostArray) -> Quadrature:
-        """The rule along one axis."""
+        """Return the rule along one axis."""
         if not flag(f"{type(self).__name__}: density", self.density):
             return Quadrature.ascending(measure.ppf(u[:, None]), weights)
         low, high = (float(end[0]) for end in measure.support)
@@ -245,10 +245,10 @@ class GaussLegendre(_Grid):
     Parameters
     ----------
     density : bool, default=False
-        False: nodes F⁻¹(u_j) with weights w'_j, so that nodes are dense where μ is. True, the form that the paper
-        prints: nodes spread over the support, θ_j = low + (high − low) u_j, with weights w'_j f_μ(θ_j) divided by their
-        sum. μ must then have a bounded support and a density f_μ. It converges faster where f_μ is smooth and F⁻¹ is
-        not, as for Beta(2, 2), whose F⁻¹ is steep at both ends; for a uniform measure both are the same.
+        False: nodes F⁻¹(u_j) with weights w'_j; nodes are dense where μ has much mass. True, the form printed in the
+        paper : nodes spread over the support, θ_j = low + (high − low) u_j, with weights w'_j f_μ(θ_j) divided by their
+        sum. μ must then have a bounded support and a density f_μ. It converges faster if f_μ is smooth and F⁻¹ is
+        not, as for Beta(2, 2), whose F⁻¹ is steep at both ends. For a uniform measure both are equal.
 
     Examples
     --------
@@ -266,12 +266,12 @@ class GaussLegendre(_Grid):
 
 
 class ClenshawCurtis(_Grid):
-    """A rule with the ends of Θ, exact for polynomials in u up to degree m − 1: u_j = sin²(πj / (2(m − 1))).
+    """A rule that includes the ends of Θ, exact for polynomials in u up to degree m − 1: u_j = sin²(πj / (2(m − 1))).
 
     Parameters
     ----------
     density : bool, default=False
-        As in :class:`GaussLegendre`.
+        See :class:`GaussLegendre`.
 
     Examples
     --------
@@ -285,7 +285,7 @@ class ClenshawCurtis(_Grid):
             return np.asarray([0.5]), np.asarray([1.0])
         last = n_nodes - 1
         angles = np.pi * np.arange(n_nodes) / last
-        # The interpolant's cosine series, integrated term by term: ∫ cos(2kt) sin t dt = −2 / (4k² − 1).
+        # The cosine series of the interpolant is integrated term by term: ∫ cos(2kt) sin t dt = −2 / (4k² − 1).
         k = np.arange(1, last // 2 + 1)
         series = np.where(2 * k == last, 1.0, 2.0) / (4.0 * k**2 - 1.0)
         weights = 1.0 - np.cos(2.0 * np.outer(angles, k)) @ series
@@ -294,7 +294,7 @@ class ClenshawCurtis(_Grid):
 
 
 class Atoms(Rule):
-    """Takes the points of a discrete measure, and no other.
+    """The points of a discrete measure.
 
     Examples
     --------
@@ -321,7 +321,7 @@ _RULES: dict[str, type[Rule]] = {
 
 
 def quadrature_rule(spec: str | Rule) -> Rule:
-    """The rule of that name, or the rule itself.
+    """Return the rule for a name, or the rule itself.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def quadrature_rule(spec: str | Rule) -> Rule:
 
 
 def _generator(rng: Any) -> np.random.Generator:
-    """``rng`` as a NumPy generator; a RandomState gives the seed of a new one."""
+    """Return ``rng`` as a NumPy generator; a RandomState supplies the seed of a new one."""
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
     with naming("rng"):

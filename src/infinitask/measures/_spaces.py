@@ -1,4 +1,4 @@
-"""Probability measures on the tasks Θ ⊂ ℝ^d, known by their inverse distribution functions."""
+"""Probability measures on the tasks Θ ⊂ ℝ^d, given by their inverse distribution functions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from infinitask.measures._rules import Quadrature
 
 
 class Measure(BaseEstimator, ABC):
-    """Says which tasks count, and how much: a probability measure μ on Θ ⊂ ℝ^d.
+    """A probability measure μ on Θ ⊂ ℝ^d: it weights the tasks.
 
-    To write another one, derive from this class and implement ``support`` and ``ppf``, the inverse of the distribution
-    function.
+    To write another measure, derive from this class and implement ``support`` and ``ppf``, the inverse of the
+    distribution function.
     """
 
     @property
@@ -32,29 +32,29 @@ class Measure(BaseEstimator, ABC):
     @property
     @abstractmethod
     def support(self) -> tuple[HostArray, HostArray]:
-        """The bounds (low, high) of the smallest box that holds μ, each of shape (d,)."""
+        """The bounds (low, high) of the smallest box that contains μ, each of shape (d,)."""
 
     @abstractmethod
     def ppf(self, u: HostArray) -> HostArray:
-        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+        """Return F⁻¹(u) for each coordinate: (m, d) → (m, d)."""
 
     def pdf(self, theta: HostArray) -> HostArray:
-        """f_μ(θ), the density coordinate by coordinate: (m, d) → (m, d); an error where μ has none that is known."""
+        """Return the density f_μ(θ) for each coordinate: (m, d) → (m, d); raise an error if it is unknown."""
         raise ValueError(
             f"{self!r} has no density; use a quadrature rule with density=False, or a measure such as Beta, "
             "TruncatedNormal or ScipyMeasure."
         )
 
     def marginals(self) -> tuple[Measure, ...]:
-        """The d one-dimensional measures whose product this is."""
+        """Return the d one-dimensional measures whose product is μ."""
         return (self,)
 
     def atoms(self) -> Quadrature | None:
-        """μ itself where it is a finite sum of point masses, otherwise None."""
+        """Return μ as a quadrature if it is a finite sum of point masses, otherwise None."""
         return None
 
     def contains(self, theta: HostArray) -> HostArray:
-        """Whether each θ lies in the closed support: (q, d), or (q,) if d = 1, → bool (q,).
+        """Whether each θ is in the closed support: (q, d), or (q,) if d = 1, → bool (q,).
 
         The bounds are widened by a rounding error of single precision.
         """
@@ -62,27 +62,27 @@ class Measure(BaseEstimator, ABC):
 
 
 BOUND_DIGITS = 14
-"""Digits, relative to its width, to which the ends of a distribution of SciPy are rounded."""
+"""The number of digits, relative to its width, to which the ends of a SciPy distribution are rounded."""
 
 
 @lru_cache(maxsize=32)
 def _frozen(distribution: Any, *parameters: float) -> Any:
-    """A frozen distribution of SciPy. Making one takes 0.8 ms, a tenth of a small fit, so it is kept."""
+    """Return a frozen SciPy distribution. Creating one takes 0.8 ms, a tenth of a small fit, so it is cached."""
     return distribution(*parameters)
 
 
 class _Marginal(Measure):
-    """A measure on an interval, given by a frozen distribution of SciPy; its ends are parameters, or are overridden."""
+    """A measure on an interval, given by a frozen SciPy distribution; its ends are parameters unless overridden."""
 
     low: float
     high: float
 
     @abstractmethod
     def _distribution(self) -> Any:
-        """The frozen distribution, after a check of the parameters."""
+        """Check the parameters and return the frozen distribution."""
 
     def _bounds(self) -> tuple[float, float]:
-        """The ends of the interval. SciPy's own are off by a rounding error, which may lie outside a loss's domain."""
+        """Return the ends of the interval. Due to rounding, those of SciPy may be outside the domain of a loss."""
         low, high = self.low, self.high
         if not (is_number(low) and is_number(high) and low < high):
             raise ValueError(f"{self!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
@@ -96,17 +96,17 @@ class _Marginal(Measure):
         return np.asarray([low]), np.asarray([high])
 
     def ppf(self, u: HostArray) -> HostArray:
-        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+        """Return F⁻¹(u) for each coordinate: (m, d) → (m, d)."""
         values = np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
         return np.asarray(np.clip(values, *self._bounds()))
 
     def pdf(self, theta: HostArray) -> HostArray:
-        """f_μ(θ), the density: (m, 1) → (m, 1)."""
+        """Return the density f_μ(θ): (m, 1) → (m, 1)."""
         return np.asarray(self._distribution().pdf(_as_points(theta, 1)), dtype=float)
 
 
 class Uniform(_Marginal):
-    """All tasks of an interval count the same: dμ(θ) = dθ / (high − low) on [low, high].
+    """The uniform measure, which weights all tasks of an interval equally: dμ(θ) = dθ / (high − low) on [low, high].
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ class Uniform(_Marginal):
 
 
 class Beta(_Marginal):
-    """Tasks near chosen parts of an interval count more.
+    """A beta distribution, which gives chosen parts of an interval more weight.
 
     dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
 
     Parameters
     ----------
     a, b : float
-        Above one, they move mass away from the lower and the upper bound.
+        Values above one move mass away from the lower and the upper bound, respectively.
     low, high : float
 
     Examples
@@ -157,14 +157,14 @@ class Beta(_Marginal):
 
 
 class TruncatedNormal(_Marginal):
-    """Tasks near one task count more.
+    """A truncated normal distribution, which gives tasks near ``loc`` more weight.
 
     dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
 
     Parameters
     ----------
     loc, scale : float
-        Mean and standard deviation before the cut.
+        The mean and standard deviation before truncation.
     low, high : float
 
     Examples
@@ -186,7 +186,7 @@ class TruncatedNormal(_Marginal):
 
 
 class ScipyMeasure(_Marginal):
-    """Makes a measure from any frozen continuous distribution of ``scipy.stats``.
+    """A measure given by any frozen continuous distribution of ``scipy.stats``.
 
     Parameters
     ----------
@@ -215,20 +215,20 @@ class ScipyMeasure(_Marginal):
         low, high = map(float, self._distribution().support())
         if not (math.isfinite(low) and math.isfinite(high)):
             return low, high
-        # truncnorm cut at 0 begins at −1e-16: ends are given back as they were meant
+        # truncnorm truncated at 0 begins at −1e-16: rounding restores the intended ends
         digits = BOUND_DIGITS - math.ceil(math.log10(high - low))
         return round(low, digits) + 0.0, round(high, digits) + 0.0  # + 0.0: no −0
 
 
 class Discrete(Measure):
-    """Finitely many tasks: μ = Σ_j w_j δ(θ_j), whatever the rule and the number of nodes.
+    """Finitely many tasks: μ = Σ_j w_j δ(θ_j), for any rule and number of nodes.
 
     Parameters
     ----------
     points : array-like of shape (m,) or (m, d)
         Distinct tasks.
     weights : array-like of shape (m,), optional
-        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it does not
+        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is not a task: it does not
         belong to Θ, and a model cannot predict for it.
 
     Examples
@@ -254,7 +254,7 @@ class Discrete(Measure):
         return np.min(nodes, axis=0), np.max(nodes, axis=0)
 
     def ppf(self, u: HostArray) -> HostArray:
-        """F⁻¹(u) = min{θ_j : F(θ_j) ≥ u}, for points on the line: (m, 1) → (m, 1)."""
+        """Return F⁻¹(u) = min{θ_j : F(θ_j) ≥ u}, for one-dimensional points: (m, 1) → (m, 1)."""
         atoms = self.atoms()
         if atoms.nodes.shape[1] > 1:
             raise ValueError(
@@ -262,25 +262,25 @@ class Discrete(Measure):
                 "per coordinate; use its atoms(), as every quadrature rule does."
             )
         cdf = np.cumsum(atoms.weights)
-        # rounding of the sum does not matter: the last step counts as 1
+        # the last step counts as 1, whatever the rounding of the sum
         steps = np.searchsorted(cdf[:-1], _as_points(u, 1))
         return np.asarray(atoms.nodes[steps, 0])
 
     def atoms(self) -> Quadrature:
-        """The points and their normalised weights, in ascending order if d = 1."""
+        """Return the points and their normalised weights, in ascending order if d = 1."""
         points = numbers("Discrete: points", self.points)
         points = finite("Discrete: points", points[:, None] if points.ndim == 1 else points, 2)
         m = points.shape[0]
         if np.unique(points, axis=0).shape[0] < m:
             raise ValueError("Discrete: points holds a point twice; name each point once and add its weights.")
         weights = shares(self.weights, m, "Discrete: weights", "points")
-        # no loss would hold h or a free bias at a point without weight
+        # at a point without weight no loss would determine h or a free bias
         counted = weights > 0.0
         return Quadrature.ascending(points[counted], weights[counted])
 
 
 class ProductMeasure(Measure):
-    """Tasks with several coordinates: μ = μ_1 ⊗ … ⊗ μ_d.
+    """A product measure, for tasks with several coordinates: μ = μ_1 ⊗ … ⊗ μ_d.
 
     Parameters
     ----------
@@ -308,12 +308,12 @@ class ProductMeasure(Measure):
         return np.concatenate([low for low, _ in bounds]), np.concatenate([high for _, high in bounds])
 
     def ppf(self, u: HostArray) -> HostArray:
-        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+        """Return F⁻¹(u) for each coordinate: (m, d) → (m, d)."""
         u = _as_points(u, self.dim)
         return np.concatenate([mu.ppf(u[:, [k]]) for k, mu in enumerate(self.marginals())], axis=1)
 
     def marginals(self) -> tuple[Measure, ...]:
-        """The factors μ_1, …, μ_d."""
+        """Return the factors μ_1, …, μ_d."""
         given = self.measures
         known = isinstance(given, (list, tuple)) and len(given) > 0
         if not known or not all(isinstance(mu, Measure) and mu.dim == 1 for mu in given):
@@ -324,20 +324,20 @@ class ProductMeasure(Measure):
         return tuple(given)
 
     def atoms(self) -> Quadrature | None:
-        """All combinations of the factors' point masses, or None if a factor has a continuous part."""
+        """Return all combinations of the point masses of the factors, or None if a factor has a continuous part."""
         factors = [mu.atoms() for mu in self.marginals()]
         found = [factor for factor in factors if factor is not None]
         return Quadrature.tensor(found) if len(found) == len(factors) else None
 
 
 def as_measure(spec: Any, default: Measure) -> Measure:
-    """The measure that ``spec`` stands for.
+    """Return the measure given by ``spec``.
 
     Parameters
     ----------
     spec : None, Measure, frozen SciPy distribution, (low, high) or list of these
-        None stands for ``default``, a pair of numbers for the uniform measure between them. A list of pairs, measures
-        or distributions has one for each coordinate of θ.
+        None means ``default``, and a pair of numbers the uniform measure between them. A list of pairs, measures or
+        distributions has one for each coordinate of θ.
     default : Measure
 
     Examples
@@ -367,7 +367,7 @@ def as_measure(spec: Any, default: Measure) -> Measure:
 
 
 def _points_meant(spec: Any) -> str:
-    """What to write for single tasks, where numbers were given."""
+    """Return advice on how to specify single tasks, for numbers that were given."""
     values = [spec] if is_number(spec) else list(spec) if isinstance(spec, (list, tuple, np.ndarray)) else []
     if not values or not all(map(is_number, values)):
         return ""
@@ -381,7 +381,7 @@ def _is_frozen_continuous(spec: Any) -> bool:
 
 
 def _as_points(values: Any, dim: int) -> HostArray:
-    """``values`` as an array of shape (q, d); a vector is a column if d = 1."""
+    """Return ``values`` as an array of shape (q, d); a vector is a column if d = 1."""
     points = np.asarray(values, dtype=float)
     if points.ndim == 1 and dim == 1:
         points = points[:, None]
