@@ -1,17 +1,17 @@
-r"""What is asked of h besides fitting the data: to be small, and to be in order.
+r"""Penalties: terms of the objective that keep h small, and its curves in order.
 
-A :class:`Penalty` is quadratic. It says in which coordinates of ψ it is the plain ridge (λ/2)‖C‖²_F, and that is all
-the solvers see of it.
+A :class:`Penalty` is quadratic. It provides coordinates of ψ in which it is the plain ridge (λ/2)‖C‖²_F. This is all
+that the solvers use.
 
 * :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel.
 * :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
 * A weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
-:class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
+:class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and therefore a row of the table in
 :mod:`infinitask.losses`. It has two smooth forms:
 
 ===================  ==============  =====  ==========
-penalty              u lives in      ε      q for u > 0
+penalty              u in            ε      q for u > 0
 ===================  ==============  =====  ==========
 λ_nc (−d)₊           [0, λ_nc]       0      0
 λ_nc ψ₊^κ(−d)        [0, λ_nc]       0      κ / λ_nc
@@ -38,41 +38,41 @@ from infinitask.measures import Quadrature
 __all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
 
 NODE_ERROR = 1e-9
-"""The integrated ridge leaves h free at every node if ψ reproduces the values at the nodes to this accuracy, relative
+"""The integrated ridge allows any h at the nodes if ψ reproduces the values at the nodes to this accuracy, relative
 to the largest. In several dimensions the Gram matrix of a smooth kernel may be singular to rounding. Then h is limited
-to what the kernel spans, because the certificate needs the values that the field computes."""
+to the span of the kernel, because the certificate needs the values that the field computes."""
 
 NODE_ERROR_OF_A_PART = 1e-7
-"""The same if the kernel spans a part of these values only. If ρ has many decades, that part misses the nodes with the
-smallest ridges: a path over 12 decades is off by 0.4."""
+"""The same if the kernel spans only a part of these values. If ρ spans many decades, that part misses the nodes with
+the smallest ridges: the error of a path over 12 decades is 0.4."""
 
 
 class Penalty(BaseEstimator, ABC):
-    """Keeps h small: a quadratic penalty that is (λ/2)‖C‖²_F in suitable coordinates of ψ.
+    """A quadratic penalty, which keeps h small: (λ/2)‖C‖²_F in suitable coordinates of ψ.
 
-    To write another one, derive from this class and implement ``basis``; and ``matrix``, if it shall be part of a sum.
+    To write another one, derive from this class and implement ``basis``, and ``matrix`` if it is used in a sum.
     """
 
     sees_nodes_only: bool = False
-    """Whether the penalty ignores h between the nodes. Functions that vanish at the nodes then cost nothing, and could
+    """Whether the penalty ignores h between the nodes. Functions that vanish at the nodes then cost nothing and could
     undo a penalty on the derivative in θ."""
 
     @abstractmethod
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
-        """The ψ in whose coordinates the penalty is (λ/2)‖C‖²_F.
+        """Return the ψ in whose coordinates the penalty is (λ/2)‖C‖²_F.
 
         Parameters
         ----------
         psi : TaskFeatures
-            Features of the task kernel on the nodes.
+            Feature map of the task kernel on the nodes.
         kernel : TaskKernel
             The resolved task kernel.
         quadrature : Quadrature
-            Nodes and weights.
+            The nodes and weights.
         """
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
-        """M with the penalty (λ/2) tr(C M Cᵀ) in the coordinates of ψ, which is isometric: (s, s)."""
+        """Return M (s, s) with the penalty (λ/2) tr(C M Cᵀ) in the coordinates of the isometric ψ."""
         raise TypeError(
             f"{type(self).__name__} does not say which quadratic form of ψ it is, so it cannot be part of a sum; "
             "implement its method matrix."
@@ -91,12 +91,12 @@ class Penalty(BaseEstimator, ABC):
 
 
 def _parts(penalty: Penalty) -> tuple[list[Penalty], list[float]]:
-    """The penalties of a sum and their weights; a single one is a sum of itself."""
+    """Return the penalties of a sum and their weights; a single penalty is a sum of one term."""
     return (penalty.penalties, penalty.weights) if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
 
 
 class Ridge(Penalty):
-    """Keeps h small in the RKHS of k_X·k_Θ: (λ/2)‖h‖².
+    """The ridge penalty (λ/2)‖h‖², which keeps h small in the RKHS of k_X·k_Θ.
 
     Examples
     --------
@@ -105,21 +105,21 @@ class Ridge(Penalty):
     """
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
-        """ψ itself, because it is isometric."""
+        """Return ψ itself, because it is isometric."""
         return psi
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
-        """The identity."""
+        """Return the identity."""
         return np.eye(psi.rank)
 
 
 class IntegratedRidge(Penalty):
-    """Keeps h(·)(θ) small at every node: (λ/2) Σ_j w_j ρ(θ_j) ‖h(·)(θ_j)‖²_{k_X}.
+    """The integrated ridge (λ/2) Σ_j w_j ρ(θ_j) ‖h(·)(θ_j)‖²_{k_X}, which keeps h(·)(θ) small at every node.
 
     Parameters
     ----------
     weight : callable or None
-        ρ, a positive function of the nodes: (m, d) → (m,). None is ρ = 1.
+        ρ, a positive function of the nodes: (m, d) → (m,). None means ρ = 1.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class IntegratedRidge(Penalty):
         self.weight = weight
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
-        """A basis orthonormal in L²(ρμ): of all functions on the nodes if rounding allows, else of ψ's span."""
+        """Return a basis orthonormal in L²(ρμ): all functions on the nodes if rounding allows, else the span of ψ."""
         nodes, weights = quadrature.nodes, quadrature.weights
         rho = self.rho(nodes)
         if kernel.strictly_positive and np.all(weights > 0.0):
@@ -147,12 +147,12 @@ class IntegratedRidge(Penalty):
         return integrated_basis(psi, weights, rho)
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
-        """Ψᵀ diag(w ρ) Ψ."""
+        """Return Ψᵀ diag(w ρ) Ψ."""
         density = quadrature.weights * self.rho(quadrature.nodes)
         return np.asarray((psi.values[0].T * density) @ psi.values[0])
 
     def rho(self, nodes: HostArray) -> HostArray:
-        """ρ at the nodes, (m,)."""
+        """Return ρ at the nodes, (m,)."""
         if self.weight is None:
             return np.ones(nodes.shape[0])
         if not callable(self.weight):
@@ -167,16 +167,17 @@ class IntegratedRidge(Penalty):
 
 
 class SumPenalty(Penalty):
-    """Keeps h small in several ways at once: (λ/2) Σ_k a_k Ω_k(h), a weighted sum of quadratic penalties.
+    """A weighted sum of quadratic penalties, (λ/2) Σ_k a_k Ω_k(h).
 
     In the coordinates of ψ it is (λ/2) tr(C M Cᵀ) with M = Σ_k a_k M_k, such as M = I + a Ψᵀ diag(w ρ) Ψ for the ridge
-    and the integrated ridge. M = V diag(d) Vᵀ is diagonalised once, and ψ' = diag(d)^(−1/2) Vᵀ ψ makes it plain. With a
-    :class:`Ridge` in the sum, functions that vanish at the nodes are held, so that a penalty on crossing can be added.
+    and the integrated ridge. M = V diag(d) Vᵀ is diagonalised once, and ψ' = diag(d)^(−1/2) Vᵀ ψ makes it the plain
+    ridge. With a :class:`Ridge` in the sum, functions that vanish at the nodes are penalised too, so a non-crossing
+    penalty can be added.
 
     Parameters
     ----------
     penalties : list of Penalty
-        At least one of them a :class:`Ridge`.
+        The penalties; at least one must be a :class:`Ridge`.
     weights : list of float
         a_k, positive.
 
@@ -192,11 +193,11 @@ class SumPenalty(Penalty):
 
     @property
     def sees_nodes_only(self) -> bool:  # type: ignore[override]
-        """Whether all of them do."""
+        """Whether all penalties ignore h between the nodes."""
         return all(penalty.sees_nodes_only for penalty in self.penalties)
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
-        """ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""
+        """Return ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""
         if self.sees_nodes_only:
             raise ValueError(
                 f"{self!r} was given; a sum needs a Ridge(), which holds what the others do not see. For several "
@@ -207,6 +208,6 @@ class SumPenalty(Penalty):
         return TaskFeatures(psi.map.whiten(W), tuple(order @ W for order in psi.values))
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
-        """Σ_k a_k M_k."""
+        """Return Σ_k a_k M_k."""
         parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(self.penalties, self.weights, strict=True)]
         return np.asarray(sum(parts))
