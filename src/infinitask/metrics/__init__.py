@@ -1,7 +1,8 @@
-"""How good predictions for a continuum of tasks are, as numbers in the style of scikit-learn.
+"""Metrics for predictions of a continuum of tasks, in the style of scikit-learn.
 
-Functions take ``(y_true, y_pred, …, sample_weight=None)``; predictions for q tasks are (n, q). :func:`scorer` makes
-callables ``(estimator, X, y)`` for ``scoring=`` of scikit-learn's searches: greater is better, so losses are negated.
+Functions have the signature ``(y_true, y_pred, …, sample_weight=None)``; predictions for q tasks are (n, q).
+:func:`scorer` returns callables ``(estimator, X, y)`` for ``scoring=`` of scikit-learn's searches: greater is better,
+so losses are negated.
 """
 
 from infinitask.metrics._classification import integrated_cost, sensitivity_specificity
@@ -15,7 +16,7 @@ from infinitask.metrics._quantile import (
     interval_score,
     mean_interval_width,
 )
-from infinitask.metrics._scorers import QuantileScorer as QuantileScorer  # saved files name it
+from infinitask.metrics._scorers import QuantileScorer as QuantileScorer  # saved files refer to it
 from infinitask.metrics._scorers import scorer
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Metrics of classifiers that decide for every trade-off of the two errors."""
+"""Metrics of cost-sensitive classifiers, which predict labels for every trade-off of the two errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from infinitask.predictive import ROCCurve
 
 
 class SensitivitySpecificity(NamedTuple):
-    """The two rates of right decisions at each task; it unpacks as ``sensitivity, specificity``.
+    """The sensitivity and specificity at each task; it unpacks as ``sensitivity, specificity``.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ class SensitivitySpecificity(NamedTuple):
     specificity: HostArray
 
     def plot(self, theta: Any, ax: Any = None, *, chosen: Any = None, look: Any = None) -> Any:
-        """Draw the policies: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
+        """Plot the policies; return a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
 
         Parameters
         ----------
         theta : array (q,)
             The trade-offs at which the labels were predicted.
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         chosen : float, array (k,) or None
-            The trade-offs that are marked.
+            The trade-offs to mark.
         look : {"light", "dark"}, Look or None
         """
         levels = levels_within("theta", theta, -1.0, 1.0)
@@ -55,7 +55,7 @@ class SensitivitySpecificity(NamedTuple):
 def sensitivity_specificity(
     y_true: Any, y_pred: Any, pos_label: Any = None, sample_weight: Any = None
 ) -> SensitivitySpecificity:
-    """P(ŷ = + | y = +) and P(ŷ = − | y = −), for each task.
+    """Compute P(ŷ = + | y = +) and P(ŷ = − | y = −) for each task.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ def sensitivity_specificity(
 
 
 def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None, sample_weight: Any = None) -> float:
-    """(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i], c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
+    """Compute (1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i], c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
 
-    The cost of wrong decisions, averaged over the trade-offs θ_j. For levels symmetric around 0 the better of the two
-    constant decisions costs at most 1/2.
+    This is the cost of false decisions, averaged over the trade-offs θ_j. For levels symmetric around 0, the better of
+    the two constant decisions costs at most 1/2.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None,
 
 
 def _decisions(y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> tuple[HostArray, HostArray, HostArray]:
-    """Whether a label is positive (n,), whether it is predicted positive (n,) or (n, q), and the weights (n,)."""
+    """Return whether labels are positive (n,), are predicted positive (n,) or (n, q), and the weights (n,)."""
     y, predicted = np.asarray(y_true), np.asarray(y_pred)
     if y.ndim != 1 or y.size == 0 or predicted.ndim not in (1, 2) or predicted.shape[0] != y.size:
         raise ValueError(
@@ -135,7 +135,7 @@ def _decisions(y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> 
     labels = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
     if labels.size > 2:
         raise ValueError(f"y_true and y_pred hold the labels {labels.tolist()}; give two labels at most.")
-    # if the data hold one label only, the label given may be the other one
+    # if the data contain one label only, pos_label may be the other one
     if pos_label is not None and labels.size == 2 and pos_label not in labels.tolist():
         raise ValueError(
             f"pos_label={pos_label!r} was given, and y_true and y_pred hold the labels {labels.tolist()}; give one of "

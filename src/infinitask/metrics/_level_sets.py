@@ -14,7 +14,7 @@ from infinitask._base.validation import count, finite, levels_within, numbers, s
 
 
 class MassVolumeCurve(NamedTuple):
-    """The mass in the sets of a score against their volume; it unpacks as ``mass, volume, thresholds``.
+    """Mass against volume of the level sets of a score; it unpacks as ``mass, volume, thresholds``.
 
     Parameters
     ----------
@@ -42,21 +42,21 @@ class MassVolumeCurve(NamedTuple):
         return f"MassVolumeCurve({self.mass.size} sets, volume up to {self.volume[-1]:.4g})"
 
     def plot(self, ax: Any = None, *, name: str = "model", look: Any = None) -> Any:
-        """Draw it: a :class:`~infinitask.plotting.MassVolumeDisplay` (extra "plot").
+        """Plot the curve; return a :class:`~infinitask.plotting.MassVolumeDisplay` (extra "plot").
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         name : str
-            What the legend calls it.
+            The name in the legend.
         look : {"light", "dark"}, Look or None
         """
         return display("MassVolumeDisplay")(self, name).plot(ax, look=look)
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
-    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: the largest error of the fractions outside.
+    """Compute max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, the largest error of the fractions outside.
 
     Parameters
     ----------
@@ -96,23 +96,23 @@ def mass_volume_curve(
     random_state: Any = None,
     sample_weight: Any = None,
 ) -> MassVolumeCurve:
-    """α(t) = P(s(X) ≥ t) against λ(t) = Leb{x: s(x) ≥ t}: the mass in the sets of a score, and their volume.
+    """Compute the mass α(t) = P(s(X) ≥ t) and the volume λ(t) = Leb{x: s(x) ≥ t} of the level sets of a score.
 
-    No set of mass α is smaller than the level set of the density, so a lower curve means a better score. Only the order
-    of the scores counts (Clémençon and Thomas, 2018). The mass is that of the data; the volume is found by Monte Carlo
-    in a box.
+    No set of mass α is smaller than the level set of the density, so a lower curve indicates a better score. Only the
+    order of the scores matters (Clémençon and Thomas, 2018). The mass is that of the data; the volume is estimated by
+    Monte Carlo in a box.
 
     Parameters
     ----------
     score : callable
-        s, from (n, d) to (n,); larger for points that are more normal, such as ``model.score_samples``.
+        s, from (n, d) to (n,); larger for more normal points, such as ``model.score_samples``.
     X : array (n, d)
-        Data, preferably not those of the fit.
+        The data, preferably held-out rows.
     n_samples : int
-        Number of Monte Carlo points. The relative error of the volume is about (n_samples · fraction of the
-        box)^(−1/2): in many dimensions no number of points is enough.
+        The number of Monte Carlo points. The relative error of the volume is about (n_samples · fraction of the
+        box)^(−1/2): in many dimensions no number of points suffices.
     box : (low, high) or None
-        Corners of the box, (d,) each; None: the bounding box of X.
+        The corners of the box, (d,) each; None: the bounding box of X.
     random_state : int, RandomState or None
     sample_weight : array (n,) or None
 
@@ -120,7 +120,7 @@ def mass_volume_curve(
     -------
     MassVolumeCurve
         ``mass``, ``volume`` and ``thresholds``, (k,) each, one entry per distinct score of the data; mass and volume
-        ascend, thresholds descend.
+        are ascending, thresholds are descending.
 
     Examples
     --------
@@ -156,17 +156,18 @@ def mass_volume_area(
     random_state: Any = None,
     sample_weight: Any = None,
 ) -> float:
-    """∫ λ(t_α) dα over a range of masses, t_α the largest t with P(s(X) ≥ t) ≥ α: smaller is better.
+    """Compute ∫ λ(t_α) dα over a range of masses, with t_α the largest t for which P(s(X) ≥ t) ≥ α.
 
-    It compares scores without labels (Goix, 2016). Use the same data, box and ``random_state`` for all of them.
+    Smaller is better. It compares scores without labels (Goix, 2016). Use the same data, box and ``random_state`` for
+    all scores.
 
     Parameters
     ----------
     score, X, n_samples, box, random_state, sample_weight
-        As in :func:`mass_volume_curve`.
+        See :func:`mass_volume_curve`.
     masses : (float, float)
-        The range of α, inside [0, 1]. Leave out masses that a score does not resolve: a score that ends at a fraction
-        ε says nothing beyond 1 − ε.
+        The range of α, inside [0, 1]. Exclude masses that a score does not resolve: a score that ends at a fraction
+        ε is uninformative beyond 1 − ε.
 
     Returns
     -------
@@ -187,7 +188,8 @@ def mass_volume_area(
     mass, volume, _ = mass_volume_curve(
         score, X, n_samples=n_samples, box=box, random_state=random_state, sample_weight=sample_weight
     )
-    # the curve is a step function of α: volume k serves the masses between k − 1 and k; rounding leaves the last short
+    # the curve is a step function of α: volume k applies to the masses between k − 1 and k; rounding may shorten the
+    # last interval
     steps = np.clip(np.append(0.0, np.append(mass[:-1], 1.0)), *ends)
     return float(volume @ np.diff(steps))
 

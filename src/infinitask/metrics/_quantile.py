@@ -23,7 +23,7 @@ from infinitask.tasks import QuantileTask
 def integrated_pinball_loss(
     y_true: Any, y_pred: Any, quantiles: Any, weights: Any = None, sample_weight: Any = None
 ) -> float:
-    """Σ_j w_j Σ_i ω_i max(θ_j r_ij, (θ_j − 1) r_ij), r_ij = y_i − q_ij: the pinball loss, integrated over levels.
+    """Compute the integrated pinball loss Σ_j w_j Σ_i ω_i max(θ_j r_ij, (θ_j − 1) r_ij), r_ij = y_i − q_ij.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ def integrated_pinball_loss(
     y_pred : array (n, q)
         Predicted quantiles, one column per level; (n,) for one level.
     quantiles : float or array (q,)
-        Levels θ_j in [0, 1].
+        The levels θ_j in [0, 1].
     weights : array (q,) or None
-        Weights w_j of a quadrature, used as they are; None: 1/q each, the mean over the levels. The sum over levels
-        that papers report is q times that.
+        The weights w_j of a quadrature, used without normalisation; None: 1/q each, the mean over the levels. The sum
+        over levels reported in papers is q times that mean.
     sample_weight : array (n,) or None
 
     Returns
@@ -53,10 +53,10 @@ def integrated_pinball_loss(
 
 
 def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
-    """Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊: how far the curves of adjacent levels fall where they should rise.
+    """Compute Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊: by how much the quantiles of adjacent levels decrease.
 
-    The sum over adjacent levels of the mean fall, as the paper reports it, without its factor 100. It depends on
-    the levels: compare models on the same ones.
+    This is the mean decrease, summed over adjacent levels, as in the paper but without its factor 100. It depends on
+    the levels: compare models at the same levels.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None)
 
 
 def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
-    """∫ (F_i(z) − 1[y_i ≤ z])² dz = 2 ∫₀¹ ρ_θ(y_i − q_i(θ)) dθ, averaged over i: continuous ranked probability score.
+    """Compute the CRPS, ∫ (F_i(z) − 1[y_i ≤ z])² dz = 2 ∫₀¹ ρ_θ(y_i − q_i(θ)) dθ, averaged over i.
 
-    From quantiles the integral over θ is a sum in which each level stands for the part of (0, 1) that is nearest to it;
-    99 levels give it to about a percent of itself.
+    This is the continuous ranked probability score. For quantiles, the integral over θ is a sum in which each level
+    represents the part of (0, 1) nearest to it; with 99 levels the relative error is about one percent.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = N
 
 
 def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> Any:
-    """Σ_i ω_i 1[l_i ≤ y_i ≤ u_i]: the fraction of targets inside their intervals.
+    """Compute the fraction of targets inside their intervals, Σ_i ω_i 1[l_i ≤ y_i ≤ u_i].
 
     Parameters
     ----------
     y_true : array (n,)
     y_interval : array (n, 2), or (n, q, 2) for q coverages
-        Lower and upper ends, as ``predict_interval`` returns them. −∞ and +∞ are ends too: they exclude nothing.
+        The lower and upper ends, as returned by ``predict_interval``. −∞ and +∞ are allowed: they exclude nothing.
     sample_weight : array (n,) or None
 
     Returns
@@ -146,7 +146,7 @@ def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -
 
 
 def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: Any = None) -> float:
-    """(1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|: the mean distance of empirical coverage and level.
+    """Compute (1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|, the mean distance between empirical coverage and level.
 
     Parameters
     ----------
@@ -170,18 +170,18 @@ def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: A
 
 
 def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> Any:
-    """Σ_i ω_i (u_i − l_i): the mean width; an interval whose ends cross counts as negative.
+    """Compute the mean width Σ_i ω_i (u_i − l_i); an interval whose ends cross has a negative width.
 
     Parameters
     ----------
     y_interval : array (n, 2), or (n, q, 2) for q coverages
-        Lower and upper ends, −∞ and +∞ among them.
+        The lower and upper ends; −∞ and +∞ are allowed.
     sample_weight : array (n,) or None
 
     Returns
     -------
     float, or ndarray (q,) for q coverages
-        Infinite if an interval that counts is.
+        Infinite if an interval with positive weight is.
 
     Examples
     --------
@@ -193,15 +193,16 @@ def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> Any:
 
 
 def interval_score(y_true: Any, y_interval: Any, coverage: Any, sample_weight: Any = None) -> Any:
-    """Σ_i ω_i [(u_i − l_i) + (2/α)(l_i − y_i)₊ + (2/α)(y_i − u_i)₊], α = 1 − coverage: width and misses in one.
+    """Compute the interval score Σ_i ω_i [(u_i − l_i) + (2/α)(l_i − y_i)₊ + (2/α)(y_i − u_i)₊], α = 1 − coverage.
 
-    It is smallest for the quantiles of levels α/2 and 1 − α/2 (Gneiting and Raftery, 2007).
+    It combines width and coverage. It is minimal for the quantiles of levels α/2 and 1 − α/2 (Gneiting and Raftery,
+    2007).
 
     Parameters
     ----------
     y_true : array (n,)
     y_interval : array (n, 2), or (n, q, 2) for q coverages
-        Lower and upper ends, −∞ and +∞ among them.
+        The lower and upper ends; −∞ and +∞ are allowed.
     coverage : float or array (q,)
         In (0, 1).
     sample_weight : array (n,) or None
@@ -209,7 +210,7 @@ def interval_score(y_true: Any, y_interval: Any, coverage: Any, sample_weight: A
     Returns
     -------
     float, or ndarray (q,) for q coverages
-        Infinite if an interval that counts is.
+        Infinite if an interval with positive weight is.
 
     Examples
     --------
@@ -238,14 +239,14 @@ def _pinball(y: HostArray, predicted: HostArray, levels: HostArray) -> HostArray
 
 
 def _average(weight: HostArray, values: HostArray) -> Any:
-    """Σ_i ω_i v_i, of values (n,) or of each column of (n, q); a value of weight 0 does not count even if infinite."""
+    """Return Σ_i ω_i v_i of values (n,) or each column of (n, q); infinite values of weight 0 are ignored."""
     weight = weight.reshape(-1, *[1] * (values.ndim - 1))
     total = np.sum(weight * np.where(weight > 0.0, values, 0.0), axis=0)
     return total if total.ndim else float(total)
 
 
 def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:
-    """Targets (n,) with ends (n,), or targets (n, 1) with ends (n, q) for q coverages."""
+    """Return targets (n,) with ends (n,), or targets (n, 1) with ends (n, q) for q coverages."""
     y, ends = targets(y_true), intervals(y_interval)
     if ends[0].shape[0] != y.size:
         raise ValueError(f"y_interval has {ends[0].shape[0]} rows for {y.size} targets; give one interval per target.")

@@ -42,16 +42,16 @@ def _theta_property_deviation(y: Any, predicted: Any, levels: HostArray, sample_
 
 
 class TaskScorer:
-    """Asks a model for predictions at a grid of tasks, and returns minus a metric of them.
+    """Scores the predictions of a model at a grid of tasks by minus a metric.
 
-    A subclass says under which name ``predict`` takes the tasks. The metric is a function of
+    A subclass names the argument of ``predict`` for the tasks. The metric is a function of
     (y_true, y_pred, levels, sample_weight=…), smaller is better; for a classifier it also takes ``pos_label``.
     """
 
     argument: ClassVar[str]
-    """The argument of ``predict``, and the field that holds the levels; None there: a grid of Θ."""
+    """The argument of ``predict``, and the field with the levels; if the field is None, the levels are a grid of Θ."""
     domain: ClassVar[tuple[float, float]]
-    """Θ, over which the grid runs."""
+    """The range Θ of the grid."""
     example: ClassVar[str]
     """A model that can be scored."""
     metric: Callable[..., float]
@@ -61,7 +61,7 @@ class TaskScorer:
         return f"{type(self).__name__}(−{name}, {self.argument}={_shown(getattr(self, self.argument), *self.domain)})"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the metric at the levels; greater is better."""
+        """Return minus the metric at the levels; greater is better."""
         core = inner_model(estimator)
         if not takes(core, self.argument):
             raise TypeError(
@@ -74,7 +74,7 @@ class TaskScorer:
                 f"{self!r} was given a model of {len(classes)} classes; it scores the trade-offs of two. For more "
                 "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
             )
-        # predict of a search takes no tasks; that of the model it has chosen does
+        # predict of a search has no argument for tasks; that of its best model has
         model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.argument))
         given = getattr(self, self.argument)
         levels = _levels(core, *self.domain) if given is None else numbers(self.argument, given)
@@ -122,7 +122,7 @@ class CostScorer(TaskScorer):
 @final
 @dataclass(frozen=True, repr=False)
 class LevelSetScorer(TaskScorer):
-    """Scores the fractions outside of level sets: −theta_property_deviation(ν, estimator.predict(X, nu=ν)).
+    """Scores the fractions of rows outside level sets: −theta_property_deviation(ν, estimator.predict(X, nu=ν)).
 
     Parameters
     ----------
@@ -139,16 +139,16 @@ class LevelSetScorer(TaskScorer):
 @final
 @dataclass(frozen=True)
 class MassVolumeScorer:
-    """Scores a detector of outliers without labels: −mass_volume_area(estimator.score_samples, X).
+    """Scores an outlier detector without labels: −mass_volume_area(estimator.score_samples, X).
 
     Parameters
     ----------
     masses : (float, float)
         The range of α.
     n_samples : int
-        Points of the Monte Carlo in the bounding box of X.
+        The number of Monte Carlo points in the bounding box of X.
     random_state : int
-        Fixed, so that all candidates of a search are compared at the same points.
+        A fixed seed: all candidates of a search are compared at the same points.
     """
 
     masses: tuple[float, float] = (0.1, 0.9)
@@ -159,7 +159,7 @@ class MassVolumeScorer:
         return f"MassVolumeScorer(−mass_volume_area, {', '.join(f'{k}={v}' for k, v in vars(self).items())})"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """−mass_volume_area of the scores; greater is better."""
+        """Return −mass_volume_area of the scores; greater is better."""
         if not hasattr(estimator, "score_samples"):
             raise TypeError(
                 f"{self!r} was given a {type(estimator).__name__}, which has no score_samples; it scores models that "
@@ -182,7 +182,7 @@ SCORERS: Mapping[str, Any] = {
 
 
 def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., float]:
-    """A scorer for ``scoring=`` of scikit-learn's searches: called with (estimator, X, y), a float, greater is better.
+    """Return a scorer for ``scoring=`` of scikit-learn's searches.
 
     ================ ========================================================= ============================== =========
     metric           returns                                                   at the levels                  option
@@ -197,19 +197,21 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., 
     "mass_volume"    −∫ λ(t_α) dα                                              masses α from 0.1 to 0.9       masses
     ================ ========================================================= ============================== =========
 
-    ω_i are the sample weights divided by their sum, ρ_θ(r) = max(θ r, (θ − 1) r) the pinball loss, q_ij the quantile
-    and ŷ_ij the label predicted for x_i at θ_j, c_θ = (1 + θ)/2 for positives and (1 − θ)/2 for negatives, λ(t_α) the
-    volume of the smallest set {s ≥ t} of the score that holds a fraction α of the data. By default, a model is scored
-    at the levels inside its Θ, and at the points of a discrete measure.
+    A scorer maps (estimator, X, y) to a float; greater is better. ω_i are the sample weights divided by their sum,
+    ρ_θ(r) = max(θ r, (θ − 1) r) the pinball loss, q_ij the quantile and ŷ_ij the label predicted for x_i at θ_j, c_θ =
+    (1 + θ)/2 for positives and (1 − θ)/2 for negatives, λ(t_α) the volume of the smallest set {s ≥ t} of the score that
+    contains a fraction α of the data. By default, a model is scored at the levels inside its Θ, and at the points of a
+    discrete measure.
 
     Parameters
     ----------
     metric : str or callable
-        A name of the table; or a function of (y_true, y_pred, quantiles, sample_weight=…), smaller is better, by which
-        predicted quantiles are scored.
+        A name in the table, or a function of (y_true, y_pred, quantiles, sample_weight=…), smaller is better, that
+        evaluates predicted quantiles.
     **options
         Other levels: ``quantiles``, ``theta``, ``nu`` or ``masses``, as in the table. "mass_volume" also takes
-        ``n_samples``, the points of its Monte Carlo, and ``random_state``, the same for all candidates of a search.
+        ``n_samples``, the number of Monte Carlo points, and ``random_state``, which is the same for all candidates of a
+        search.
 
     Returns
     -------
@@ -242,7 +244,7 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., 
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:
-    """Every candidate of a search is scored at the same levels: a grid of [low, high], inside the Θ of the model."""
+    """Return a grid of [low, high] inside the Θ of the model: all candidates of a search have the same levels."""
     grid = low + (high - low) * np.arange(1, GRID_PARTS) / GRID_PARTS
     measure = getattr(model, "measure_", None)
     if measure is None:
@@ -252,7 +254,7 @@ def _levels(model: Any, low: float, high: float) -> HostArray:
 
 
 def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
-    """Levels as text."""
+    """Return levels as text."""
     if levels is None:
         step = (high - low) / GRID_PARTS
         return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
