@@ -1,4 +1,4 @@
-"""The order of points beyond the trained fractions: outside of every level set, or inside of every one."""
+"""The ranking of points beyond the trained fractions: outside every level set, or inside every one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from infinitask._base.arrays import HostArray, row_blocks
 
 FAR = 1e-3
-"""Points with h below this part of the threshold are ordered by their distance: there the error of the features counts,
-and far away a Gaussian kernel is 0 in floating point."""
+"""Points with h below this fraction of the threshold are ranked by their distance: there the error of the feature map
+matters, and far away a Gaussian kernel is 0 in floating point."""
 
 SMALLEST = 1e-290
-"""The score of points with h = 0 if there is no centre; scores are smaller where h is negative."""
+"""The score of points with h = 0 if there is no centre; scores are smaller if h is negative."""
 
 
 class Beyond(NamedTuple):
-    """Orders points that are on the same side of every level set that was trained.
+    """Ranks points that are on the same side of every trained level set.
 
     A point is as far outside as its ratio r(x) = max_θ h(x)(θ)/t(θ) is below 1, and as far inside as min_θ h(x)(θ)/t(θ)
-    is above. Where a threshold is not positive, 1 + (h − t)/max |t| takes the place of h/t.
+    is above. If a threshold is not positive, 1 + (h − t)/max |t| replaces h/t.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Beyond(NamedTuple):
     thresholds : ndarray (k,)
         t at these fractions.
     centre : ndarray (d,) or None
-        A point inside; None: there is none, and far points are ordered by r alone.
+        A point inside; None: there is none, and distant points are ranked by r alone.
 
     Examples
     --------
@@ -45,9 +45,9 @@ class Beyond(NamedTuple):
     centre: HostArray | None
 
     def outside(self, X: HostArray) -> HostArray:
-        """For points outside, (n,): from 1 at the boundary to 0 at infinity; r(x), and where that is tiny a distance.
+        """Score points outside, (n,): from 1 at the boundary to 0 at infinity; r(x), or a distance if r(x) is tiny.
 
-        The distance is a gauge: the fraction s of the way from ``centre`` to x at which r is :data:`FAR`.
+        The distance is a gauge: the fraction s of the segment from ``centre`` to x at which r is :data:`FAR`.
         """
         ratio = self._ratios(X, np.max)
         far = np.flatnonzero(ratio < FAR)
@@ -56,7 +56,7 @@ class Beyond(NamedTuple):
         return ratio
 
     def inside(self, X: HostArray) -> HostArray:
-        """For points inside, (n,): from 1 at the boundary to 0 where h is large; 1 over the smallest ratio."""
+        """Score points inside, (n,): one over the smallest ratio, from 1 at the boundary to 0 for large h."""
         return np.asarray(1.0 / np.maximum(self._ratios(X, np.min), 1.0))
 
     def _ratios(self, X: HostArray, reduce: Callable[..., HostArray]) -> HostArray:
@@ -69,18 +69,18 @@ class Beyond(NamedTuple):
         return ratios
 
     def _gauge(self, X: HostArray, ratio: HostArray) -> HostArray:
-        """s in (0, 1), (n,)."""
+        """Return s in (0, 1), (n,)."""
         top = -np.inf if self.centre is None else float(self._ratios(self.centre[None, :], np.max)[0])
         if self.centre is None or top <= FAR:
             below = SMALLEST / (1.0 - np.minimum(ratio, 0))
             return np.where(ratio > 0.0, np.maximum(ratio / FAR, 2.0 * SMALLEST), below)
         centre, way, everyone = self.centre, X - self.centre, np.arange(len(X))
-        # the ends of a piece of the ray that r = FAR divides, and r there
+        # the ends of an interval of the ray that contains r = FAR, and r at the ends
         near, at_near = np.zeros(len(X)), np.full(len(X), top)
         end, at_end = np.ones(len(X)), ratio.copy()
 
         def halve(rows: HostArray) -> HostArray:
-            """Halve the pieces of some rows; the rows whose middle is still outside."""
+            """Halve the intervals of some rows; return the rows whose midpoint is still outside."""
             middle = 0.5 * (near[rows] + end[rows])
             found = self._ratios(centre + middle[:, None] * way[rows], np.max)
             inner, outer = found >= FAR, found < FAR
@@ -91,7 +91,7 @@ class Beyond(NamedTuple):
         outside = everyone
         while outside.size:  # at the centre r is above FAR
             outside = halve(outside)
-        for _ in range(12):  # until h is exponential, or linear, on a piece
+        for _ in range(12):  # until h is exponential, or linear, on an interval
             halve(everyone)
         decays = at_end > 0.0
         start, stop, level = (np.log(v, out=v.copy(), where=decays) for v in (at_near, at_end, np.full(len(X), FAR)))

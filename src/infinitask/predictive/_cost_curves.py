@@ -14,12 +14,12 @@ from infinitask._base.validation import finite, nonnegative, number, numbers
 
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
-    """θ = (fn − fp)/(fn + fp): the trade-off at which the weights of the errors are proportional to their costs.
+    """Return θ = (fn − fp)/(fn + fp), the trade-off at which the errors are weighted in proportion to their costs.
 
     Parameters
     ----------
     fn_cost, fp_cost : float or array (n,)
-        Costs of a false negative and of a false positive; arrays: of each row.
+        The costs of a false negative and of a false positive; an array has one for each row.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
             f"fn_cost of shape {fn_cost.shape} and fp_cost of shape {fp_cost.shape} were given; they must have one "
             "value for each row, or one of them a single value."
         )
-    # halves, so that the sum of two large costs does not overflow
+    # halves prevent an overflow of the sum of two large costs
     total = 0.5 * fn_cost + 0.5 * fp_cost
     if np.any(total == 0.0):
         raise ValueError("fn_cost and fp_cost are both 0; at least one error must cost something.")
@@ -53,7 +53,7 @@ def _costs(name: str, value: Any) -> HostArray:
 
 
 def _levels(values: HostArray, what: str = "level") -> str:
-    """The number of levels, and the first and the last one, in words."""
+    """Describe levels in words: their number, the first and the last one."""
     if values.size < 2:
         return f"{values.size} {what}{'s' * (values.size == 0)}" + "".join(f" at {value:g}" for value in values)
     return f"{values.size} {what}s from {values[0]:g} to {values[-1]:g}"
@@ -62,7 +62,7 @@ def _levels(values: HostArray, what: str = "level") -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """Counts the two errors of a classifier at every trade-off θ.
+    """The counts of false negatives and false positives of a classifier at every trade-off θ.
 
     FN(θ) = Σ_i ω_i 1[y_i = 1, h(x_i)(θ) ≤ 0] and FP(θ) = Σ_i ω_i 1[y_i = −1, h(x_i)(θ) > 0].
 
@@ -71,9 +71,9 @@ class Confusion:
     theta : ndarray (k,)
         The trade-offs, ascending.
     missed, false_alarms : ndarray (k,)
-        FN and FP: numbers of rows, or sums of their weights.
+        FN and FP: the numbers of rows, or the sums of their weights.
     positives, negatives : float
-        The number of rows of each class, or their weight.
+        The number of rows of each class, or the sum of their weights.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Confusion:
         ----------
         theta : ndarray (k,)
         blocks : iterable of ndarray (rows, k)
-            h at successive blocks of rows, so that n × k values need not be held at once.
+            h for successive blocks of rows; n × k values need not fit into memory at once.
         positive : ndarray of bool (n,)
             The true classes.
         weight : ndarray (n,) or None
@@ -138,7 +138,7 @@ class Confusion:
         positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
         if positives + negatives == 0.0:
             raise ValueError("sample_weight is zero for every row; at least one row must count.")
-        # rounding in the sums of weights must not leave −1e-17 false negatives
+        # rounding of sums of weights must not result in −1e-17 false negatives
         return cls(theta, np.maximum(positives - caught, 0.0), false_alarms, positives, negatives)
 
     @property
@@ -157,12 +157,12 @@ class Confusion:
         return self.positives / (self.positives + self.negatives)
 
     def cost(self, fn_cost: HostArray | float, fp_cost: HostArray | float) -> HostArray:
-        """(fn_cost·FN + fp_cost·FP)/n at each θ; the costs may change with θ."""
+        """Return (fn_cost·FN + fp_cost·FP)/n at each θ; the costs may depend on θ."""
         total = self.positives + self.negatives
         return np.asarray((fn_cost * self.missed + fp_cost * self.false_alarms) / total)
 
     def cheapest(self, fn_cost: float, fp_cost: float) -> float:
-        """The θ of the smallest cost; among ties the one nearest to ``theta_from_costs``."""
+        """Return the θ of the smallest cost; among ties the one nearest to ``theta_from_costs``."""
         near = theta_from_costs(fn_cost, fp_cost)
         if np.ndim(near) > 0:
             raise ValueError(f"fn_cost={fn_cost!r}, fp_cost={fp_cost!r} were given; give two numbers to choose one θ.")
@@ -175,7 +175,7 @@ class Confusion:
 @final
 @dataclass(frozen=True, eq=False)
 class ROCCurve:
-    """Shows which policies the model offers: one point for every θ.
+    """The ROC curve of the policies of a model, with one point for every θ.
 
     θ ↦ (FP(θ)/negatives, 1 − FN(θ)/positives).
 
@@ -203,7 +203,7 @@ class ROCCurve:
 
     @classmethod
     def of(cls, counts: Confusion) -> ROCCurve:
-        """The curve of counted errors, which needs both classes."""
+        """Return the curve of counted errors; both classes must occur."""
         if counts.positives == 0.0 or counts.negatives == 0.0:
             raise ValueError("y holds one class only among rows of positive weight; the ROC curve needs both.")
         return cls(counts.theta, counts.fpr, counts.tpr)
@@ -212,8 +212,8 @@ class ROCCurve:
     def area(self) -> float:
         """∫ tpr d fpr, by trapezoids from (0, 0) through the policies to (1, 1).
 
-        If decisions rise with θ, as they should, this is the AUC of the score −θ*(x), up to the step of the grid. A
-        policy does not count if another one has a larger tpr at the same fpr.
+        If more rows are predicted positive as θ increases, as they should be, this is the AUC of the score −θ*(x), up
+        to the step of the grid. A policy is ignored if another one has a larger tpr at the same fpr.
         """
         order = np.lexsort((self.tpr, self.fpr))
         fpr = np.concatenate([[0.0], self.fpr[order], [1.0]])
@@ -221,14 +221,14 @@ class ROCCurve:
         return float(np.trapezoid(tpr, fpr))
 
     def plot(self, ax: Any = None, *, chosen: Any = None, look: Any = None) -> Any:
-        """Draw it: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
+        """Plot the curve; return a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         chosen : float, array (k,) or None
-            The trade-offs that are marked.
+            The trade-offs to mark.
         look : {"light", "dark"}, Look or None
         """
         return display("ThetaROCDisplay")(self, chosen).plot(ax, look=look)
@@ -237,7 +237,7 @@ class ROCCurve:
 @final
 @dataclass(frozen=True, eq=False)
 class CostCurve:
-    """Shows the expected cost of the model's decisions for every true trade-off θ₀.
+    """The expected cost of the decisions of a model for every true trade-off θ₀.
 
     c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), with the model evaluated at θ = θ₀. The two costs sum to one.
 
@@ -246,9 +246,9 @@ class CostCurve:
     theta : ndarray (k,)
         θ₀, ascending.
     cost : ndarray (k,)
-        Of the model.
+        The cost of the model.
     cost_all_positive, cost_all_negative : ndarray (k,)
-        Of the two policies that ignore X: ((1 − θ₀)/2)·(1 − π) and ((1 + θ₀)/2)·π.
+        The costs of the two policies that ignore X: ((1 − θ₀)/2)·(1 − π) and ((1 + θ₀)/2)·π.
 
     Examples
     --------
@@ -270,7 +270,7 @@ class CostCurve:
 
     @classmethod
     def of(cls, counts: Confusion) -> CostCurve:
-        """The curve of counted errors."""
+        """Return the curve of counted errors."""
         fn_cost, fp_cost = 0.5 * (1.0 + counts.theta), 0.5 * (1.0 - counts.theta)
         prevalence = counts.prevalence
         return cls(counts.theta, counts.cost(fn_cost, fp_cost), fp_cost * (1.0 - prevalence), fn_cost * prevalence)
@@ -281,12 +281,12 @@ class CostCurve:
         return np.minimum(self.cost_all_positive, self.cost_all_negative)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Any:
-        """Draw it: a :class:`~infinitask.plotting.ExpectedCostDisplay` (extra "plot").
+        """Plot the curve; return an :class:`~infinitask.plotting.ExpectedCostDisplay` (extra "plot").
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         look : {"light", "dark"}, Look or None
         """
         return display("ExpectedCostDisplay")(self).plot(ax, look=look)
@@ -295,10 +295,10 @@ class CostCurve:
 @final
 @dataclass(frozen=True, eq=False)
 class NetBenefitCurve:
-    """Shows the net benefit of treating from a probability p_t on: decision-curve analysis.
+    """The net benefit of treatment above a probability threshold p_t, for decision-curve analysis.
 
     NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), with the model evaluated at θ = 1 − 2 p_t (Vickers and Elkin, 2006). A false
-    positive costs p_t/(1 − p_t) times the value of a true positive. It is the expected cost in other units: with c of
+    positive costs p_t/(1 − p_t) times the value of a true positive. It is equivalent to the expected cost: with c of
     :class:`CostCurve` and the prevalence π, c(θ) = (1 − p_t)(π − NB).
 
     Parameters
@@ -308,11 +308,11 @@ class NetBenefitCurve:
     theta : ndarray (k,)
         1 − 2 p_t.
     net_benefit : ndarray (k,)
-        Of the model.
+        The net benefit of the model.
     treat_all : ndarray (k,)
-        Of treating all: π − (1 − π)·p_t/(1 − p_t).
+        The net benefit of treating all: π − (1 − π)·p_t/(1 − p_t).
     treat_none : ndarray (k,)
-        Of treating none: 0.
+        The net benefit of treating none: 0.
 
     Examples
     --------
@@ -334,7 +334,7 @@ class NetBenefitCurve:
 
     @classmethod
     def of(cls, counts: Confusion) -> NetBenefitCurve:
-        """The curve of counted errors; without p_t = 1, where the weight of a false positive is infinite."""
+        """Return the curve of counted errors, without p_t = 1, where the weight of a false positive is infinite."""
         kept = np.flatnonzero(counts.theta > -1.0)[::-1]
         theta = counts.theta[kept]
         odds = (1.0 - theta) / (1.0 + theta)
@@ -344,12 +344,12 @@ class NetBenefitCurve:
         return cls(0.5 * (1.0 - theta), theta, benefit, prevalence - (1.0 - prevalence) * odds, np.zeros_like(theta))
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Any:
-        """Draw it: a :class:`~infinitask.plotting.NetBenefitDisplay` (extra "plot").
+        """Plot the curve; return a :class:`~infinitask.plotting.NetBenefitDisplay` (extra "plot").
 
         Parameters
         ----------
         ax : matplotlib axes or None
-            None: a figure of its own.
+            None: a new figure.
         look : {"light", "dark"}, Look or None
         """
         return display("NetBenefitDisplay")(self).plot(ax, look=look)

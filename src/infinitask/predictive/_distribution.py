@@ -1,4 +1,4 @@
-"""Distributions that are known by their quantile functions."""
+"""Distributions that are given by their quantile functions."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from infinitask._base.validation import count, coverages, naming, numbers, parse
 from infinitask.calibration._levels import Rearrangement
 
 HALF_WINDOW = 0.1
-"""Half the window over which ``pdf`` takes the slope of the cdf, in interquartile ranges; 0.13 standard deviations of a
-normal distribution."""
+"""The half-width of the window over which ``pdf`` computes the slope of the cdf, in interquartile ranges; 0.13 standard
+deviations of a normal distribution."""
 
 LEAST_HALF_WINDOW = 0.005
-"""The smallest half window, relative to the distance between the ends."""
+"""The smallest half-width, relative to the distance between the ends."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class QuantileDistribution:
-    """Predictive distributions of n rows, known by their quantile functions.
+    """Predictive distributions of n rows, given by their quantile functions.
 
-    Q_i(τ_j) = values_ij, and Q_i is linear in between. If the levels do not reach 0 and 1, the mass beyond them is
-    counted at the ends: ``cdf``, ``mean``, ``variance``, ``std``, ``sample`` and ``crps`` put it on the first and the
-    last value, which understates the spread. ``ppf``, ``interval`` and ``median`` refuse levels outside, and ``pdf``
-    integrates to the mass between the ends.
+    Q_i(τ_j) = values_ij, and Q_i is linear in between. If the levels do not reach 0 and 1, the remaining mass is
+    assigned to the ends: ``cdf``, ``mean``, ``variance``, ``std``, ``sample`` and ``crps`` put it on the first and the
+    last value, which understates the spread. ``ppf``, ``interval`` and ``median`` raise an error for levels outside,
+    and ``pdf`` integrates to the mass between the ends.
 
     Parameters
     ----------
     levels : array (k,)
-        τ, ascending, in [0, 1], at least two.
+        At least two levels τ in [0, 1], ascending.
     values : array (n, k)
-        Each row nondecreasing.
+        The quantiles; each row is nondecreasing.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class QuantileDistribution:
         return int(self.values.shape[0])
 
     def __getitem__(self, rows: Any) -> QuantileDistribution:
-        """The distributions of some rows: an integer, a slice, a mask or an array of integers."""
+        """Return the distributions of some rows: an integer, a slice, a mask or an array of integers."""
         return QuantileDistribution(self.levels, self.values[np.atleast_1d(np.arange(len(self))[rows])])
 
     def __iter__(self) -> Iterator[QuantileDistribution]:
@@ -97,7 +97,7 @@ class QuantileDistribution:
 
     # ------------------------------------------------------------------------------------------------ functions
     def ppf(self, level: Any) -> HostArray:
-        """Q(τ), the quantiles: (n,) for one level, (n, q) for several.
+        """Return the quantiles Q(τ): (n,) for one level, (n, q) for several.
 
         Parameters
         ----------
@@ -109,14 +109,14 @@ class QuantileDistribution:
         return values[:, 0] if single else values
 
     def cdf(self, y: Any) -> HostArray:
-        """F(y) = sup {τ : Q(τ) ≤ y}.
+        """Return F(y) = sup {τ : Q(τ) ≤ y}.
 
-        It is 0 below the first value and 1 from the last value on.
+        It is 0 below the first value and 1 at and above the last value.
 
         Parameters
         ----------
         y : float, array (n,) or array (n, q)
-            One number for all rows, one for each, or q for each; a single row (1, q) serves all.
+            One number for all rows, one for each row, or q for each row; a single row (1, q) is used for all rows.
 
         Returns
         -------
@@ -128,17 +128,17 @@ class QuantileDistribution:
         return inside[:, 0] if flat else inside
 
     def pdf(self, y: Any) -> HostArray:
-        """f(y) = (F(y + δ) − F(y − δ)) / 2δ: the slope of the cdf over a window.
+        """Return the density f(y) = (F(y + δ) − F(y − δ)) / 2δ, the slope of the cdf over a window.
 
-        The slope at a single point would jump wherever the quantile function is nearly flat. δ is a tenth of the
-        distance between the quartiles, at least 1/200 of the distance between the ends. At the ends F is reflected, so
-        that f is 0 beyond them and integrates exactly to the mass between them. A row of equal values is a point mass:
-        infinite there, 0 elsewhere.
+        The slope at a single point would jump where the quantile function is nearly flat. δ is a tenth of the
+        distance between the quartiles, at least 1/200 of the distance between the ends. F is reflected at the ends, so
+        f is 0 beyond them and integrates exactly to the mass between them. A row of equal values is a point mass: f is
+        infinite there and 0 elsewhere.
 
         Parameters
         ----------
         y : float, array (n,) or array (n, q)
-            As in :meth:`cdf`.
+            See :meth:`cdf`.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class QuantileDistribution:
         return density[:, 0] if flat else density
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Q(U) with U uniform on (0, 1): independent samples of each row, (n, n_samples).
+        """Return independent samples of each row, (n, n_samples): Q(U) with U uniform on (0, 1).
 
         Parameters
         ----------
@@ -177,32 +177,32 @@ class QuantileDistribution:
 
     # -------------------------------------------------------------------------------------------------- numbers
     def mean(self) -> HostArray:
-        """∫ Q(τ) dτ: (n,)."""
+        """Return ∫ Q(τ) dτ, (n,)."""
         width, values = self._pieces()
         return np.asarray(0.5 * (values[:, 1:] + values[:, :-1]) @ width)
 
     def variance(self) -> HostArray:
-        """∫ (Q(τ) − mean)² dτ: (n,)."""
+        """Return ∫ (Q(τ) − mean)² dτ, (n,)."""
         width, values = self._pieces()
         centred = values - self.mean()[:, None]
         start, end = centred[:, :-1], centred[:, 1:]
         return np.asarray((start**2 + start * end + end**2) @ width / 3.0)
 
     def std(self) -> HostArray:
-        """The root of the variance: (n,)."""
+        """Return the square root of the variance, (n,)."""
         return np.sqrt(self.variance())
 
     def median(self) -> HostArray:
-        """Q(½): (n,)."""
+        """Return Q(½), (n,)."""
         return self.ppf(0.5)
 
     def interval(self, coverage: Any = 0.9) -> HostArray:
-        """[Q((1 − coverage)/2), Q((1 + coverage)/2)], the central interval: (n, 2), or (n, q, 2) for q coverages.
+        """Return the central interval [Q((1 − coverage)/2), Q((1 + coverage)/2)]: (n, 2), or (n, q, 2) for q coverages.
 
         Parameters
         ----------
         coverage : float or array (q,)
-            In (0, 1], as far as ``levels`` reach.
+            In (0, 1], within the range of ``levels``.
         """
         asked, single = coverages(coverage, open_high=False)
         ends = np.round(np.stack([0.5 - 0.5 * asked, 0.5 + 0.5 * asked], axis=1), 15)
@@ -211,10 +211,10 @@ class QuantileDistribution:
         return found[:, 0] if single else found
 
     def crps(self, y: Any) -> HostArray:
-        """∫ (F(z) − 1[y ≤ z])² dz = 2 ∫ max(τr, (τ − 1)r) dτ with r = y − Q(τ).
+        """Return the CRPS, ∫ (F(z) − 1[y ≤ z])² dz = 2 ∫ max(τr, (τ − 1)r) dτ with r = y − Q(τ).
 
-        The continuous ranked probability score. The second integral is taken exactly, piece by piece (Laio and
-        Tamea, 2007). Smaller is better, in the units of y; a point mass scores |y − Q|.
+        This is the continuous ranked probability score. The second integral is computed exactly, piece by piece (Laio
+        and Tamea, 2007). Smaller is better, in the units of y; a point mass scores |y − Q|.
 
         Parameters
         ----------
@@ -248,13 +248,13 @@ class QuantileDistribution:
         return Rearrangement(self.levels, self.values)
 
     def _pieces(self) -> tuple[HostArray, HostArray]:
-        """Lengths (p,) of pieces that cover [0, 1], and the values at their ends (n, p + 1)."""
+        """Return the lengths (p,) of pieces that cover [0, 1], and the values at their ends (n, p + 1)."""
         levels = np.concatenate([[0.0], self.levels, [1.0]])
         return np.diff(levels), np.concatenate([self.values[:, :1], self.values, self.values[:, -1:]], axis=1)
 
 
 def as_points(y: Any, n: int) -> tuple[HostArray, bool]:
-    """y as (n, q), and whether it was a single number, or one number for each of n distributions."""
+    """Return y as (n, q), and whether it was a single number or one number for each of n distributions."""
     points = numbers("y", y)
     fits = points.ndim == 0 or (points.ndim == 1 and points.size == n)
     fits = fits or (points.ndim == 2 and points.shape[0] in (1, n))

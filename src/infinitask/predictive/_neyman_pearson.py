@@ -1,4 +1,4 @@
-"""One error below a bound, the other as small as possible: on the given data, or with a guarantee for new ones."""
+"""Neyman–Pearson classification: minimise one error while the other is bounded, on given data or for new data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from infinitask.predictive._cost_curves import Confusion
 
 
 def allowed_errors(n: int, bound: float, confidence: float) -> int:
-    """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.
+    """Return max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: at most k errors in n samples show that the rate is at most α.
 
-    If the rate were above α, a sample would have at most k errors with probability δ or less.
+    If the rate were above α, a sample would have at most k errors with probability at most δ.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
     >>> allowed_errors(100, bound=0.05, confidence=0.95), allowed_errors(50, bound=0.05, confidence=0.95)
     (1, -1)
     """
-    # a tail that equals δ exactly counts; 1 − confidence is off by a rounding error
+    # a tail equal to δ is accepted, although 1 − confidence has a rounding error
     level = (1.0 - confidence) * (1.0 + 1e-12)
     return int(np.searchsorted(stats.binom.cdf(np.arange(n), n, bound), level, side="right")) - 1
 
 
 def smallest_sample(bound: float, confidence: float) -> int:
-    """⌈log δ / log(1 − α)⌉: with fewer samples even zero errors do not show that the rate is at most α.
+    """Return ⌈log δ / log(1 − α)⌉; with fewer samples, even zero errors do not show that the rate is at most α.
 
     Examples
     --------
@@ -47,18 +47,18 @@ def smallest_sample(bound: float, confidence: float) -> int:
 
 
 def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -> int:
-    """The number of policies, from the first on, whose error rate is at most α: all of them, with probability 1 − δ.
+    """Return how many policies, from the first on, have error rates at most α, all with probability 1 − δ.
 
-    The order of the policies is fixed before the samples are seen, the most cautious first. Each is tested at level δ,
-    and the first failure ends the walk: only the first policy whose rate is really above α can do harm, and it passes
-    with probability δ at most. The policies can be any. If they are nested (the errors rise along the order), the walk
-    ends at the threshold of Neyman–Pearson classification (Tong, Feng and Li, 2018), the k*-th of n ordered scores of
-    the class with k* = n − ``allowed_errors(n, bound, confidence)``.
+    The order of the policies is fixed before sampling, the most cautious first. Each is tested at level δ,
+    and the first failure stops the procedure. Only the first policy whose true rate is above α can cause a false
+    result, and it passes with probability at most δ. The policies are arbitrary. If they are nested (the errors
+    increase along the order), the procedure stops at the threshold of Neyman–Pearson classification (Tong, Feng and Li,
+    2018), the k*-th of n ordered scores of the class with k* = n − ``allowed_errors(n, bound, confidence)``.
 
     Parameters
     ----------
     errors : ndarray (k,)
-        Errors of each policy on the same n samples.
+        The errors of each policy on the same n samples.
     n : int
     bound : float in (0, 1)
         α.
@@ -87,16 +87,16 @@ def choose_theta(
     """argmin FN(θ) with FP(θ)/negatives ≤ ``max_fpr``; or argmin FP(θ) with 1 − FN(θ)/positives ≥ ``min_sensitivity``;
     or argmin fn_cost·FN(θ) + fp_cost·FP(θ).
 
-    With a confidence, the bound holds for new data (see :func:`fixed_sequence`; the walk begins at the end of Θ where
-    this error is rarest), and the choice is among all θ that passed.
+    With a confidence, the bound holds for new data. In this case :func:`fixed_sequence` starts at the end of Θ where
+    this error is rarest, and the choice is among all θ that passed.
 
     Parameters
     ----------
     counts : Confusion
-        Counted without weights if there is a confidence.
+        The counts, without weights if ``confidence`` is given.
     min_sensitivity, max_fpr : float in [0, 1] or None
     fn_cost, fp_cost : float or None
-        Give exactly one of three: ``max_fpr``, ``min_sensitivity``, or both costs.
+        Pass exactly one of three: ``max_fpr``, ``min_sensitivity``, or both costs.
     confidence : float in (0, 1) or None
         1 − δ, for a bound on one error.
 
@@ -134,7 +134,7 @@ def choose_theta(
 
 
 def _bounded(counts: Confusion, name: str, given: float, confidence: float | None) -> float:
-    """The θ with one error below its bound and the other as small as possible."""
+    """Return the θ with one error below its bound and the other as small as possible."""
     if name == "max_fpr":
         held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, given
         rows, errors, end, order = "negatives", "false alarms", -1.0, slice(None)
@@ -144,7 +144,7 @@ def _bounded(counts: Confusion, name: str, given: float, confidence: float | Non
     wish = f"{name}={given:g}"
     if n == 0:
         raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
-    # from the end of Θ where the held error is rarest
+    # from the end of Θ where the bounded error is rarest
     theta, held, other = counts.theta[order], held[order], other[order]
     if confidence is None:
         allowed = bound * n * (1.0 + 1e-12)
