@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """A kernel k(x, z) = f(u), with u = factor·γ·s + offset or √(factor·γ·s) + offset for a number s(x, z) of each
-    pair.
+    """k(x, z) = f(u) for a number s(x, z) of each pair, with u = factor·γ·s + offset, or √(factor·γ·s) + offset.
 
     f(u) = Σ_i u^i/series_i · exp(−u) if there is a series, and u^power otherwise.
 
