@@ -52,7 +52,7 @@ class InfiniteOneClassDetector(BaseDetector):
         The fraction of outliers among the rows.
     threshold : {"scores", "level"}, default="scores"
         How ``threshold_`` follows from a contamination c. "scores": as in PyOD, a fraction c of the training rows has
-        larger scores, and the same fraction of ``labels_`` is one. "level": the threshold is −c, and the detector
+        larger scores, and the same fraction of ``labels_`` are ones. "level": the threshold is −c, and the detector
         predicts as the model does with ν = c. With ``exact_fractions="held-out"`` about c of new rows are outside that
         set, and about c of ``labels_`` are ones; with True c of the training rows are outside, but more of new rows,
         and of ``labels_``. c must be within the fractions of the model, which begin at 0.05 unless its ``measure`` says
