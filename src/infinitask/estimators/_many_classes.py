@@ -111,7 +111,7 @@ def cost_matrix(costs: Any, classes: HostArray, n: int) -> HostArray:
 def costs_of_matrix(more: HostArray) -> HostArray | None:
     """The class costs (q, K) that are equivalent to matrices (q, K, K) of :func:`cost_matrix`; None if there are none.
 
-    A false negative of class i costs θ_i whatever is predicted: all entries but C_ii are equal, and not negative.
+    A false negative of class i costs θ_i for any prediction: all entries but C_ii are equal, and not negative.
     """
     K = more.shape[1]
     off = more[:, ~np.eye(K, dtype=bool)].reshape(-1, K, K - 1)

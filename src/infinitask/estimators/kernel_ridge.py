@@ -59,7 +59,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     -----
     λ weighs the *mean* of the squared errors, so ``sklearn.kernel_ridge.KernelRidge(alpha=n * λ)`` is the same
     regression. With sample weights ω_i, here normalised to sum one, it is ``KernelRidge(alpha=λ)`` fitted with
-    ``sample_weight=ω``. Neither learns a bias; here the mean of y replaces it, unless ``centred=False``.
+    ``sample_weight=ω``. Neither model learns a bias; here the mean of y replaces it, unless ``centred=False``.
 
     Examples
     --------
