@@ -1,4 +1,4 @@
-r"""Generalisation bounds as numbers, for quantile regression and cost-sensitive classification.
+r"""Numerical generalisation bounds for quantile regression and cost-sensitive classification.
 
 With probability at least 1 − δ over n independent samples,
 
@@ -6,10 +6,10 @@ With probability at least 1 − δ over n independent samples,
 
     R(h) \le \hat R(h) + 2\beta + (4 n \beta + \xi) \sqrt{\log(1/\delta) / (2n)} + V \, D_m ,
 
-R the risk integrated over Θ, R̂ its mean over samples and nodes; β the uniform stability of the algorithm and ξ a bound
-of its loss (Bousquet and Elisseeff, 2002), V a bound of the variation of θ ↦ E ℓ_θ, and D_m the star discrepancy of the
-nodes (Koksma's inequality). With κ² ≥ k_X k_Θ, κ'² ≥ k_X ∂₁∂₂k_Θ, B ≥ |y| (1 for labels), ℒ the mean over Θ of the
-largest slope of the loss and L₀ ≥ R̂(0),
+where R is the risk integrated over Θ and R̂ its mean over samples and nodes, β the uniform stability of the algorithm
+and ξ a bound on its loss (Bousquet and Elisseeff, 2002), V a bound on the variation of θ ↦ E ℓ_θ, and D_m the star
+discrepancy of the nodes (Koksma's inequality). With κ² ≥ k_X k_Θ, κ'² ≥ k_X ∂₁∂₂k_Θ, B ≥ |y| (1 for labels), ℒ the mean
+over Θ of the largest slope of the loss and L₀ ≥ R̂(0),
 
 .. math::
 
@@ -19,33 +19,34 @@ largest slope of the loss and L₀ ≥ R̂(0),
 
 For levels uniform on (0, 1): ℒ = 3/4, L₀ = B/2, a = 1, c = 3/4; for costs uniform on (−1, 1): ℒ = L₀ = 1/2, a = c = 1.
 
-How large they are: with κ = B = 1, no penalty on crossing and δ = 0.05 the statistical terms of quantile regression are
-about (2.8/λ + 0.9/√λ + 0.9)/√n. A model that always says 0 has a risk of at most B/2. At λ = 1 the terms are 0.45 for
-n = 100 and 0.04 for n = 10 000; at λ = 0.1 they are 3.3 and 0.32; at λ = 0.001, where models are useful, the bound says
-nothing below 30 million samples. It shows how the error scales, and rarely how large it is: see
+Size of the terms: with κ = B = 1, no non-crossing penalty and δ = 0.05, the statistical terms of quantile regression
+are about (2.8/λ + 0.9/√λ + 0.9)/√n. A model that always predicts 0 has a risk of at most B/2. At λ = 1 the terms are
+0.45 for n = 100 and 0.04 for n = 10 000; at λ = 0.1 they are 3.3 and 0.32; at λ = 0.001, where models are useful, the
+bound is vacuous below 30 million samples. The bound shows how the error scales, but rarely how large it is: see
 ``vacuous`` of a bound.
 
 Notes
 -----
-Where this departs from the print (Brault et al., 2019, appendix on stability); ``form="printed"`` gives the numbers as
-printed.
+This module differs from the paper (Brault et al., 2019, appendix on stability); ``form="printed"`` returns the numbers
+as printed.
 
-* The theorem of Bousquet and Elisseeff has 4nβ where the print has 4β. As β is of order 1/(λn), the deviation is of
+* The theorem of Bousquet and Elisseeff has 4nβ where the paper has 4β. As β is of order 1/(λn), the deviation is of
   order 1/(λ√n), not 1/√(λn), and λ ≫ n^(−1/2) drives it to zero. Later theorems, from Feldman and Vondrák (2019) on,
-  restore the printed rate up to logarithms, with constants that pay for very large n only. The print also has
-  log(1/δ)/n for log(1/δ)/(2n), which is on the safe side.
-* The print's λ stands beside ‖h‖² in the appendix and is halved in the main text. Here it is (λ/2)‖h‖², and
+  restore the printed rate up to logarithms, with constants that are useful for very large n only. The paper also has
+  log(1/δ)/n instead of log(1/δ)/(2n), which is conservative.
+* The λ of the paper multiplies ‖h‖² in the appendix and is halved in the main text. Here it is (λ/2)‖h‖², and
   ``form="printed"`` puts λ/2 into the formulas of the appendix.
-* The variation of θ ↦ h(x)(θ) was bounded by a sum of √(θ_(i+1) − θ_i) over a subdivision, which grows without bound as
-  the subdivision gets finer. With a bounded ∂₁∂₂k_Θ (rather than ∂₁k_Θ) the function is Lipschitz, and V is as above.
-* log(m)/m is 0 at m = 1, where no rule is exact. The discrepancy here is that of the nodes, or for a number of nodes
-  log(m)/(3m log 2) + 1/m, which holds for the first m points of van der Corput's sequence (Béjian and Faure, 1977); it
-  was seen to hold for every rule of :mod:`infinitask.measures` except Monte Carlo.
-* The pinball loss at θ has slopes of at most max(θ, 1 − θ), where the print has 2; both are proved.
+* The paper bounds the variation of θ ↦ h(x)(θ) by a sum of √(θ_(i+1) − θ_i) over a subdivision, which grows without
+  bound as the subdivision is refined. With a bounded ∂₁∂₂k_Θ (rather than ∂₁k_Θ) the function is Lipschitz, and V is as
+  above.
+* log(m)/m is 0 at m = 1, but no rule is exact there. The discrepancy here is that of the nodes. For a number of nodes
+  it is log(m)/(3m log 2) + 1/m, which is valid for the first m points of van der Corput's sequence (Béjian and Faure,
+  1977); it was observed to be valid for every rule of :mod:`infinitask.measures` except Monte Carlo.
+* The pinball loss at θ has slopes of at most max(θ, 1 − θ), where the paper has 2; both are proved.
 
-What goes beyond the print: a bias b with weight λ_b is one more part of the kernel, κ² grows by (λ/λ_b) sup k_b and κ'²
-likewise; the non-crossing penalty is, like the loss, a convex and Lipschitz function of (x_i, h), 0 at h = 0, so the
-algorithm stays stable with the β above. Constraints that hold at the training inputs without exception do not fit in.
+Beyond the paper: a bias b with weight λ_b is a further part of the kernel, and κ² increases by (λ/λ_b) sup k_b and κ'²
+similarly. The non-crossing penalty is, like the loss, a convex Lipschitz function of (x_i, h), 0 at h = 0, so the
+algorithm stays stable with the β above. Hard constraints at the training rows are not covered.
 """
 
 from infinitask.bounds._fitted import bound_of

@@ -19,33 +19,33 @@ from infinitask.measures import Measure
 from infinitask.penalties import Ridge
 
 OTHER_ROWS = 1e-5
-"""The objective on the rows of the fit agrees with that of the fit to 1e-9; on other rows it differs by about 1%."""
+"""The tolerance for the objective: training rows reproduce that of the fit to 1e-9, other rows to about 1%."""
 
 
 def bound_of(
     model: Any, X: Any, y: Any, *, delta: float = 0.05, y_bound: float | None = None, kappa_x: float | None = None
 ) -> Bound:
-    """R(h) ≤ R̂(h) + 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m + 2ℒκ√(2ε/λ) for a fitted model.
+    """Compute the bound R(h) ≤ R̂(h) + 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m + 2ℒκ√(2ε/λ) for a fitted model.
 
-    D_m is the discrepancy of its nodes and weights with respect to its measure, V takes the norm of its field, R̂ is its
-    risk on the data. R is integrated over the model's own measure.
+    D_m is the discrepancy of its nodes and weights with respect to its measure, V uses the norm of its field, and R̂ is
+    its risk on the data. R is integrated over the measure of the model.
 
     Parameters
     ----------
     model : fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier
-        Or another model of this library with one of their losses, self-tuned ones among them. Everything is read from
-        the fit; parameters that were changed after it do not count. With smoothing > 0 (M-quantiles) the risk is that
-        of the smoothed loss. Of a pipeline give the last step, and X as the steps before hand it on.
+        Or another model of this library with one of their losses, including self-tuned models. All quantities are those
+        of the fit; parameters changed after the fit are ignored. With smoothing > 0 (M-quantiles) the risk is that of
+        the smoothed loss. For a pipeline, pass its last step, and X as transformed by the steps before.
     X : array (n, d)
-        The training data, those that ``fit`` was given, rows drawn independently and of equal weight. The bound speaks
-        of new data; with other rows than those of the fit R̂ is not what it needs, so these are refused.
+        The training data passed to ``fit``: rows sampled independently, with equal weights. The bound applies to new
+        data. Other rows than those of the fit would give a wrong R̂ and raise an error.
     y : array (n,)
         The targets of the fit.
     delta : float in (0, 1)
     y_bound : float or None
-        B, at least the largest |y| of the sample; None: that one, which is then taken for a bound of all y.
+        B, at least the largest |y| of the sample; None: this largest |y|, which is then assumed to bound all y.
     kappa_x : float or None
-        κ_X; None: 1 for kernels with k(x, x) = 1. Needed for others: √k(x, x) at the largest x that can occur.
+        κ_X; None: 1 for kernels with k(x, x) = 1. Required for others: √k(x, x) at the largest possible x.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def bound_of(
         slope=slope,
         noncrossing=recipe.task.order.weight,
         delta=fraction("delta", delta),
-        # the risk of a discrete measure is the sum over its points itself
+        # the risk of a discrete measure is exactly the sum over its points
         discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.task.measure, model.nodes_), model.weights_),
         norm=_norm(model),
         optimisation=2.0 * loss.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
@@ -105,7 +105,7 @@ def bound_of(
 
 
 def _fitted(model: Any) -> tuple[Any, list[str]]:
-    """The fitted model, also inside a self-tuned one; raises an error where it has no bound."""
+    """Return the fitted model, also inside a self-tuned one; raise an error if it has no bound."""
     notes = []
     if hasattr(type(model), "_refit"):  # a self-tuned model
         check_is_fitted(model)
@@ -123,7 +123,7 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
 
 
 def _assumptions(model: Any, recipe: Any) -> list[str]:
-    """The assumptions of the bound, in words; raises an error where the argument of stability does not apply."""
+    """Return the assumptions of the bound in words; raise an error if the stability argument does not apply."""
     name = type(model).__name__
     _stability(model, 1.0)
     if not isinstance(recipe.task.penalty, Ridge):
@@ -159,7 +159,7 @@ def _assumptions(model: Any, recipe: Any) -> list[str]:
 
 
 def _targets(model: Any, y: Any) -> HostArray:
-    """The targets of the fit: ±1 for classes, y less the offset otherwise."""
+    """Return the targets of the fit: ±1 for classes, otherwise y minus the offset."""
     if hasattr(model, "classes_"):
         labels = np.asarray(y)
         unknown = np.setdiff1d(labels, model.classes_)
@@ -170,7 +170,7 @@ def _targets(model: Any, y: Any) -> HostArray:
 
 
 def _stability(model: Any, y_bound: float) -> Stability:
-    """The constants of the loss, with means over the nodes of the model."""
+    """Return the constants of the loss, with means over the nodes of the model."""
     loss: Loss = model.recipe_.task.loss
     found = loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
     if found is None:
@@ -182,7 +182,7 @@ def _stability(model: Any, y_bound: float) -> Stability:
 
 
 def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
-    """κ and κ' of the whole model, k_X k_Θ + (λ/λ_b) k_b; κ' is 0 where it is not needed."""
+    """Return κ and κ' of the whole model, k_X k_Θ + (λ/λ_b) k_b; κ' is 0 if it is not needed."""
     field = model.field_
     inputs = _kappa_x(field.phi) if kappa_x is None else number("kappa_x", kappa_x, low=0.0)
     parts = [(inputs**2, field.psi.kernel)]
@@ -194,7 +194,7 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
             "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
         )
     low, high = model._ends()
-    grid = np.linspace(low, high, 201)  # with the ends, where kernels that vary are largest
+    grid = np.linspace(low, high, 201)  # includes the ends, where non-stationary kernels are largest
 
     def size(order: int) -> float:
         orders = (order, order)
@@ -204,7 +204,7 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
 
 
 def _kappa_x(phi: Any) -> float:
-    """√k(x, x), where it is the same for all x."""
+    """Return √k(x, x) if it is the same for all x."""
     if isinstance(phi, FourierMap):
         return 1.0
     kernel = getattr(phi, "kernel", None)
@@ -229,14 +229,14 @@ def _bias_ratio(model: Any) -> float:
 
 
 def _norm(model: Any) -> float:
-    """The norm of h and b together, in which the penalty is (λ/2)‖·‖²."""
+    """Return the joint norm of h and b, in which the penalty is (λ/2)‖·‖²."""
     field = model.field_
     bias = 0.0 if field.bias_coef is None else float(np.sum(np.square(field.bias_coef))) / _bias_ratio(model)
     return math.sqrt(field.norm**2 + bias)
 
 
 def _values(model: Any, X: Any, order: int = 0) -> HostArray:
-    """h at the nodes, or its derivative in θ, of a checked X: (n, m)."""
+    """Return h at the nodes, or its derivative in θ, for checked X: (n, m)."""
     blocks = [model.field_(block, model.nodes_, order) for _, block in model._dense_blocks(X)]
     return np.concatenate(blocks)
 
@@ -260,7 +260,7 @@ def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
 
 
 def _cdf(measure: Measure, theta: HostArray) -> HostArray:
-    """F(θ), by bisection of F⁻¹, the one thing that every measure knows."""
+    """Return F(θ), by bisection of F⁻¹, which every measure implements."""
     low, high = np.zeros(theta.shape), np.ones(theta.shape)
     for _ in range(60):
         middle = 0.5 * (low + high)

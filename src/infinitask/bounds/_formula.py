@@ -1,4 +1,4 @@
-"""The bounds as functions of numbers, the discrepancy of nodes, and how many nodes are enough."""
+"""The bounds as functions of numbers, the discrepancy of nodes, and a proposed number of nodes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from infinitask.losses._rows import Stability
 @final
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A generalisation bound, term by term.
+    """A generalisation bound and its terms.
 
     R(h) ≤ R̂(h) + stability + deviation + quadrature + optimisation, with probability 1 − δ.
 
     Attributes
     ----------
     n, m : int
-        Samples and nodes.
+        The numbers of samples and nodes.
     delta : float
         δ.
     beta, xi : float
@@ -36,13 +36,13 @@ class Bound:
     deviation : float
         (4nβ + ξ)√(log(1/δ)/(2n)).
     optimisation : float
-        The part of the duality gap ε of the fit, 2ℒκ√(2ε/λ); 0 for an exact minimiser.
+        The contribution of the duality gap ε of the fit, 2ℒκ√(2ε/λ); 0 for an exact minimiser.
     empirical_risk : float or None
         R̂(h), if the model is known.
     zero_risk : float
         A bound on the risk of h = 0, which needs no data.
     notes : tuple of str
-        Assumptions behind the number.
+        The assumptions of the bound.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound promises no more than h = 0 is known to reach."""
+        """Whether the bound is no smaller than the bound on the risk of h = 0."""
         return (self.total if self.risk is None else self.risk) >= self.zero_risk
 
 
@@ -111,7 +111,7 @@ def assemble(
     norm: float | None = None,
     **known: Any,
 ) -> Bound:
-    """The formulas of the package; ``norm``: ‖h‖ where it is known, which only the quadrature term may use."""
+    """Evaluate the formulas of the package; ``norm`` is ‖h‖ if known, which only the quadrature term may use."""
     pull = loss.slope * kappa + noncrossing * slope
     radius = min(math.sqrt(2.0 * loss.zero / alpha), pull / alpha)
     beta = loss.slope * kappa * pull / (alpha * n)
@@ -146,12 +146,12 @@ def quantile_bound(
     discrepancy: float | None = None,
     form: str = "proved",
 ) -> Bound:
-    """R − R̂ ≤ 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m for quantiles of levels uniform on (0, 1).
+    """Bound R − R̂ ≤ 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m for quantiles of levels uniform on (0, 1).
 
     Parameters
     ----------
     n, m : int
-        Samples and nodes.
+        The numbers of samples and nodes.
     alpha : float
         λ of (λ/2)‖h‖².
     y_bound : float
@@ -163,11 +163,11 @@ def quantile_bound(
     noncrossing : float
         λ_nc.
     delta : float in (0, 1)
-        The probability with which the bound may fail.
+        The probability that the bound fails.
     discrepancy : float or None
-        D_m; None: that of a low discrepancy sequence, :func:`sequence_discrepancy`.
+        D_m; None: that of a low-discrepancy sequence, :func:`sequence_discrepancy`.
     form : {"proved", "printed"}
-        "printed": the formulas of the paper as they stand there, slips included.
+        "printed": the formulas exactly as in the paper, including its slips.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def quantile_bound(
     reach = number("y_bound", y_bound, low=0.0)
 
     def loss(d: float) -> Stability:
-        # the means over the nodes are those over Θ up to variation · discrepancy
+        # the means over the nodes differ from those over Θ by at most variation · discrepancy
         return Stability.of_levels(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d))
 
     given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
@@ -200,14 +200,14 @@ def cost_sensitive_bound(
     discrepancy: float | None = None,
     form: str = "proved",
 ) -> Bound:
-    """R − R̂ ≤ 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m for costs uniform on (−1, 1) and the hinge loss.
+    """Bound R − R̂ ≤ 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m for costs uniform on (−1, 1) and the hinge loss.
 
     Parameters
     ----------
     n, m, alpha, kappa_x, kappa_theta, slope_theta, delta, discrepancy
-        As in :func:`quantile_bound`.
+        See :func:`quantile_bound`.
     form : {"proved", "printed"}
-        "printed": as in the paper, which gives no quadrature term here; that of quantiles with B = 1 is used.
+        "printed": as in the paper, which has no quadrature term here; that of quantiles with B = 1 is used.
 
     Returns
     -------
@@ -223,9 +223,9 @@ def cost_sensitive_bound(
 
 
 def _bound(form: str, loss: Callable[[float], Stability], sigma: float, reach: float, given: tuple[Any, ...]) -> Bound:
-    """The bound in the form asked for, from the parameters of :func:`quantile_bound`, which are checked here.
+    """Check the parameters of :func:`quantile_bound` and return the bound in the requested form.
 
-    ``loss`` gives the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
+    ``loss`` returns the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
     """
     n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy = given
     n, m = count("n", n), count("m", m)
@@ -249,7 +249,7 @@ def _bound(form: str, loss: Callable[[float], Stability], sigma: float, reach: f
     lam = alpha / 2.0
     beta = sigma**2 * kappa**2 / (2.0 * lam * n)
     size = reach + kappa * math.sqrt(reach / lam)
-    # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the print's C
+    # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the C of the paper
     variation = size + 2.0 * kappa_x * math.sqrt(2.0 * reach * (slope_theta * kappa_theta) / lam)
     spread = math.log(m) / m if known is None else known
     return Bound(
@@ -268,7 +268,7 @@ def _bound(form: str, loss: Callable[[float], Stability], sigma: float, reach: f
 
 # ------------------------------------------------------------------------------------------------- discrepancy
 def star_discrepancy(u: HostArray, weights: HostArray) -> float:
-    """D_m = sup_t |Σ_j w_j 1[u_j ≤ t] − t| = max_j max(W_j − u_j, u_j − W_(j−1)), W_j = w_1 + … + w_j, u ascending.
+    """Compute D_m = sup_t |Σ_j w_j 1[u_j ≤ t] − t| = max_j max(W_j − u_j, u_j − W_(j−1)), W_j = w_1 + … + w_j.
 
     For every f of bounded variation on [0, 1], |∫f − Σ w_j f(u_j)| ≤ V(f)·D_m (Koksma; for weights by the same
     integration by parts). Equal weights: max_j max(j/m − u_j, u_j − (j − 1)/m).
@@ -276,9 +276,9 @@ def star_discrepancy(u: HostArray, weights: HostArray) -> float:
     Parameters
     ----------
     u : ndarray (m,)
-        Points in [0, 1].
+        Points in [0, 1], ascending.
     weights : ndarray (m,)
-        They sum to one.
+        Weights that sum to one.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def star_discrepancy(u: HostArray, weights: HostArray) -> float:
 
 
 def sequence_discrepancy(m: int) -> float:
-    """log(m)/(3m log 2) + 1/m: a bound for the discrepancy of m points of van der Corput's sequence.
+    """Return log(m)/(3m log 2) + 1/m, a bound on the discrepancy of m points of van der Corput's sequence.
 
     Parameters
     ----------
@@ -306,16 +306,16 @@ def sequence_discrepancy(m: int) -> float:
 
 
 def propose_nodes(n: int, *, statistical: float | None = None, variation: float = 1.0) -> int:
-    """The smallest m with V·(log(m)/(3m log 2) + 1/m) ≤ the statistical term of n samples: more nodes do not pay.
+    """Return the smallest m with V·(log(m)/(3m log 2) + 1/m) ≤ the statistical term: more nodes are no use.
 
-    Without further arguments this is the trade-off of the paper, log(m)/m ~ 1/√n, so that m grows like √n log n. Pass
-    the terms of a :class:`Bound` to use its constants. Where λ is small these propose few nodes, because the
-    statistical term is then so large that the quadrature hardly matters to the bound.
+    Without further arguments this is the trade-off of the paper, log(m)/m ~ 1/√n, so m grows like √n log n. Pass
+    the terms of a :class:`Bound` to use its constants. If λ is small, these propose few nodes, because the
+    statistical term is then large and the quadrature hardly affects the bound.
 
     Parameters
     ----------
     n : int
-        Samples.
+        The number of samples.
     statistical : float or None
         The statistical term; None: 1/√n.
     variation : float
@@ -337,5 +337,5 @@ def propose_nodes(n: int, *, statistical: float | None = None, variation: float 
     n = count("n", n)
     target = 1.0 / math.sqrt(n) if statistical is None else number("statistical", statistical, low=0.0)
     target /= number("variation", variation, low=0.0)
-    # the discrepancy falls with m, so the m that are enough come last
+    # the discrepancy decreases in m, so the sufficient m come last
     return bisect_left(range(sys.maxsize), True, lo=1, key=lambda m: sequence_discrepancy(m) <= target)
