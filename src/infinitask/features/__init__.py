@@ -1,8 +1,8 @@
-"""Features: φ of the input kernel, ψ of the task kernel.
+"""Feature maps: φ of the input kernel, ψ of the task kernel.
 
 A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), exactly or nearly. A *recipe*
-(:class:`PivotedCholesky`, :class:`Nystroem`, :class:`RandomFourier`, :class:`Auto`) decides which features; it builds a
-*map* for new rows and its values on the training rows. Tasks are few, and their features are always exact.
+(:class:`PivotedCholesky`, :class:`Nystroem`, :class:`RandomFourier`, :class:`Auto`) selects the features: it builds a
+*map* for new rows and its values on the training rows. There are few tasks, and their features are always exact.
 
 Recipes are in ``_recipes.py``, maps of rows in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """

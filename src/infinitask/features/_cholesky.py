@@ -1,13 +1,13 @@
-r"""Pivoted Cholesky factors of a kernel's Gram matrix.
+r"""Pivoted Cholesky factors of the Gram matrix of a kernel.
 
-Greedy elimination writes K ≈ L Lᵀ with L of size n × r: each step takes as pivot the row whose residual
-d_i = K_ii − ‖L_i‖² is largest, and the factor is exact to a tolerance once no residual exceeds it
-(|R_ij| ≤ √(R_ii R_jj) bounds the rest of the matrix). With the pivots P, the features
+Greedy elimination writes K ≈ L Lᵀ with L of size n × r: each step selects as pivot the row whose residual
+d_i = K_ii − ‖L_i‖² is largest. The factor is exact to a tolerance if no residual exceeds it
+(|R_ij| ≤ √(R_ii R_jj) bounds the remaining matrix). With the pivots P, the features
 
     φ(x) = k(x, X_P) L_P⁻ᵀ
 
-take the values L on the rows and are the Nyström map on P at new rows. A small Gram goes to LAPACK
-(:func:`factorise`); a large one is never formed: :func:`factorise_rows` eliminates blocks of pivots,
+have the values L on the training rows and are the Nyström map on P at new rows. A small Gram matrix is factorised by
+LAPACK (:func:`factorise`); a large one is never formed: :func:`factorise_rows` eliminates blocks of pivots,
 each found by the same LAPACK call on a few candidate rows.
 """
 
@@ -26,24 +26,24 @@ from infinitask._base.validation import number
 from infinitask.kernels import InputKernel
 
 DIRECT_ROWS = 3000
-"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low: 3 times faster at full rank than blocks
-of pivots. The rank is then not capped by default."""
+"""The maximum number of rows for which LAPACK factorises the whole Gram matrix, unless its rank is low: at full rank
+this is 3 times faster than blocks of pivots. The rank is then not capped by default."""
 
 BLOCK_PIVOTS = 256
-"""Pivots eliminated together when the Gram is too large to form, chosen among twice as many rows."""
+"""The number of pivots eliminated together for large Gram matrices, chosen among twice that number of rows."""
 
 BLOCK_DROP = 1e-3
 """A block stops at this fraction of the largest residual at its start. Rows that were not candidates may keep large
-residuals, and large pivots after small ones cost the transform its accuracy: without this bound φ(X)φ(X)ᵀ missed the
-Gram by 2e-10 with a tolerance of 1e-12."""
+residuals, and large pivots after small ones reduce the accuracy of the transform: without this bound the error of
+φ(X)φ(X)ᵀ was 2e-10 with a tolerance of 1e-12."""
 
 INDEFINITE = 1e-6
-"""A residual below minus this fraction of the largest diagonal entry is too large for a rounding error."""
+"""A negative residual is a rounding error up to this fraction of the largest diagonal entry."""
 
 
 @final
 class Inverse:
-    """Stands for T = L⁻ᵀ without computing it.
+    """The matrix T = L⁻ᵀ, represented without computing it.
 
     A prediction needs only T R: for 2000 features and 16 columns of R a solve takes 5 ms, the inverse 90 ms.
 
@@ -52,7 +52,7 @@ class Inverse:
     lower : ndarray (r, r) or None
         L, lower triangular.
     spanned : (InputKernel, array (r, d)) or None
-        Instead of L: k and Z with L Lᵀ = k(Z, Z). L is then computed when it is first asked for, and not saved.
+        Instead of L: k and Z with L Lᵀ = k(Z, Z). L is then computed on first access, and not saved.
 
     Examples
     --------
@@ -88,18 +88,18 @@ class Inverse:
         return np.asarray(inverse_transposed(self.lower, self.lower))
 
     def beside(self, like: Array) -> Array:
-        """T in the library, on the device and with the dtype of ``like``."""
+        """Return T in the library, on the device and with the dtype of ``like``."""
         return as_like(self.matrix, like) if isinstance(like, np.ndarray) else inverse_transposed(self.lower, like)
 
     def times(self, R: HostArray) -> HostArray:
-        """T R, without T."""
+        """Return T R without computing T."""
         return np.asarray(solve_triangular(self.lower, R, lower=True, trans="T", check_finite=False))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
         return np.array(self.matrix, dtype=dtype, copy=copy)
 
     def __getstate__(self) -> dict[str, Any]:
-        # without what can be computed again, and without the zeros of L
+        # without what can be recomputed, and without the zeros of L
         if self.spanned is not None:
             return {"spanned": self.spanned}
         return {"packed": self.lower[np.tril_indices(self.lower.shape[0])]}
@@ -107,7 +107,7 @@ class Inverse:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.spanned = state.get("spanned")
         if "packed" in state:
-            packed = state["packed"]  # from a file: numbers of another type would take more memory here
+            packed = state["packed"]  # from a file: another dtype would need more memory here
             if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
                 raise ValueError("A packed factor was given that is no array of floats.")
             r = int((2 * packed.size + 0.25) ** 0.5)
@@ -116,9 +116,9 @@ class Inverse:
 
 
 def _factor(gram: HostArray) -> HostArray:
-    """L with L Lᵀ = k(Z, Z), for landmarks in an order in which it was factorised before.
+    """Return L with L Lᵀ = k(Z, Z), for landmarks in the order of an earlier factorisation.
 
-    The last pivots may be as small as rounding errors: then the diagonal is raised by as much.
+    The last pivots may be as small as rounding errors; the diagonal is then increased by such an error.
     """
     raised = 0.0
     largest = float(np.max(np.diagonal(gram)))
@@ -139,11 +139,11 @@ class Factor:
     values : array (n, r)
         L, in the order of the rows of K.
     pivots : ndarray (p,) of int
-        The rows eliminated, in this order; p = r, or p = r = 1 with zero values for K = 0.
+        The eliminated rows, in this order; p = r, or p = r = 1 with zero values for K = 0.
     transform : Inverse (p, r)
-        L_P⁻ᵀ: K[:, P] times it gives L.
+        L_P⁻ᵀ: L is K[:, P] times it.
     residual : float
-        The largest diagonal entry of K − L Lᵀ relative to the largest of K.
+        The largest diagonal entry of K − L Lᵀ relative to that of K.
     gram : ndarray (n, n) or None
         K, if all of it was computed.
     """
@@ -157,12 +157,12 @@ class Factor:
 
 @final
 class Rows:
-    """Gives entries of the Gram matrix of the training rows.
+    """The Gram matrix of the training rows, computed entry by entry.
 
     Parameters
     ----------
     kernel : InputKernel
-        Resolved on X here; it is also the name in error messages, and its text is made only for an error.
+        Resolved on X here. Error messages name it, and its text is created for an error only.
     X : array (n, d)
         For a precomputed kernel the Gram matrix (n, n).
     """
@@ -180,13 +180,13 @@ class Rows:
         return np.asarray(to_host(diagonal), dtype=float)
 
     def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
-        """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
+        """Return k(x_i, x_j) for i in ``rows`` and j in ``columns``; None means all."""
         if self.kernel.precomputed:
             return take(self.some(rows), columns, 1)
         return self.kernel(self.some(rows), self.some(columns))
 
     def some(self, rows: HostArray | None) -> Array:
-        """x_i for i in ``rows``; None is all of them."""
+        """Return x_i for i in ``rows``; None means all."""
         return take(self.X, rows, 0)
 
 
@@ -198,7 +198,7 @@ def _check_gram(gram: Array) -> None:
             f"kernel='precomputed' was given an array of shape {tuple(gram.shape)}; fit expects the square "
             "Gram matrix k(X_train, X_train). Rows k(x, X_train) of new inputs belong to predict."
         )
-    # rounding in a Gram grows with its entries
+    # rounding errors of a Gram matrix grow with its entries
     slack = max(1e-8, 100 * float(xp.finfo(gram.dtype).eps)) * float(xp.max(xp.abs(gram)))
     skew = float(xp.max(xp.abs(gram - xp.matrix_transpose(gram))))
     if skew > slack:
@@ -209,14 +209,14 @@ def _check_gram(gram: Array) -> None:
 
 
 def tolerance_for(tolerance: float, like: Array) -> float:
-    """The given tolerance, or a coarser one if the precision of ``like`` requires it."""
+    """Return the given tolerance, or a larger one if the precision of ``like`` requires it."""
     tolerance = number("tolerance", tolerance, low=0.0, open_low=False)
-    # entries of size 1 carry an error of eps, and sums of hundreds of squares several: smaller pivots are noise
+    # entries of size 1 have an error of eps, and sums of hundreds of squares several eps: smaller pivots are noise
     return max(tolerance, 32 * float(namespace(like).finfo(like.dtype).eps))
 
 
 def sample(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
-    """``size`` positions sampled without replacement in proportion to ``weights``; zero weights come last."""
+    """Sample ``size`` positions without replacement in proportion to ``weights``; zero weights come last."""
     if size >= weights.shape[0]:
         return np.arange(weights.shape[0])
     # exponential clocks with rates w: the first `size` to ring are such a sample
@@ -236,7 +236,7 @@ def require_finite(values: HostArray, name: object) -> None:
 
 
 def require_semidefinite(residual: HostArray, largest: float, name: object, eps: float) -> None:
-    """Raise an error if elimination leaves a diagonal entry that only an indefinite or infinite matrix can leave."""
+    """Raise an error if a residual of the elimination is only possible for an indefinite or infinite matrix."""
     require_finite(residual, name)
     lowest = float(np.min(residual, initial=0.0))
     if lowest < -max(INDEFINITE, 100 * eps) * largest or (largest == 0 and lowest < 0):
@@ -248,31 +248,31 @@ def require_semidefinite(residual: HostArray, largest: float, name: object, eps:
 
 
 def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, HostArray]:
-    """Lower factor (n, r) in the order of the pivots, and all n positions in that order.
+    """Return the lower factor (n, r) in the order of the pivots, and all n positions in that order.
 
-    Pivots ≤ ``stop`` end the elimination, as does ``limit``.
+    The elimination stops at a pivot ≤ ``stop``, or after ``limit`` pivots.
     """
     # LAPACK's dpstrf updates in BLAS-3 blocks: at least 5 times faster than one rank-one step per pivot. A symmetric
-    # matrix is its own transpose, so handing over the Fortran-ordered transpose spares a copy.
+    # matrix is its own transpose, so passing the Fortran-ordered transpose avoids a copy.
     factor, order, rank, _ = lapack.dpstrf(gram.T, tol=stop, lower=1, overwrite_a=1)
     rank = min(int(rank), limit)
     return np.tril(factor[:, :rank]), order - 1
 
 
 def _zero_factor(values: Array) -> Factor:
-    """The factor of K = 0: one feature that is zero everywhere, so that later arrays are not empty."""
+    """Return the factor of K = 0: one feature that is zero everywhere, which avoids empty arrays."""
     return Factor(values, np.zeros(1, dtype=int), Inverse(np.full((1, 1), np.inf)), 0.0)
 
 
 def factorise(gram: Array, tolerance: float, rank: int | None = None, name: object = "given") -> Factor:
-    """Pivoted Cholesky of a matrix (n, n) of any library, on the host and in double precision."""
+    """Compute the pivoted Cholesky factor of a matrix (n, n) of any library, on the host in double precision."""
     eps = float(namespace(gram).finfo(gram.dtype).eps)
     known = np.asarray(to_host(gram), dtype=float)
-    gram = known.copy()  # which LAPACK overwrites
+    gram = known.copy()  # LAPACK overwrites it
     n = gram.shape[0]
     diagonal = np.diagonal(gram).copy()
     largest = float(np.max(diagonal, initial=0.0))
-    # the diagonal says nothing of the other entries: one product with a vector of signs sees the whole matrix
+    # the diagonal does not determine the other entries; one product with a vector of signs involves the whole matrix
     signs = np.where(np.arange(n) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)
     probe = gram @ signs
     require_finite(probe, name)
@@ -298,10 +298,10 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
 
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
-    """Whether a quarter of a block of pivots spans a sample of rows, as large as a block.
+    """Whether a quarter of a block of pivots spans a sample of rows of the size of a block.
 
-    With few rows the sample costs more than it saves. Only kernels known to be positive semi-definite are sampled:
-    entries that are never computed cannot be found wrong.
+    With few rows the sample takes more time than it saves. Only kernels known to be positive semi-definite are sampled:
+    errors in entries that are never computed cannot be detected.
     """
     if rows.n <= 5 * BLOCK_PIVOTS or not rows.kernel.stationary:
         return False
@@ -313,23 +313,23 @@ def _low_rank(rows: Rows, tolerance: float) -> bool:
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
-    """Pivoted Cholesky of the Gram of ``rows``, in O(n r) memory if that Gram is large.
+    """Compute the pivoted Cholesky factor of the Gram matrix of ``rows``, in O(n r) memory if it is large.
 
-    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round samples
-    candidates in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a
-    block is full, and computes that block of columns for all rows by two matrix products:
+    With more than ``DIRECT_ROWS`` rows, or fewer rows of low rank, the elimination proceeds in rounds. Each round
+    samples candidates in proportion to their residuals, eliminates greedily among them until the tolerance is met there
+    or a block is full, and computes that block of columns for all rows by two matrix products:
 
         B = (k(X, X_P) − L L_Pᵀ) L_PP⁻ᵀ,        L ← [L, B],        d ← d − Σ_j B_·j².
 
     One pivot at a time would do the same arithmetic in matrix–vector products, and take three times as long. The rounds
-    end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is nearly the same.
+    end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is almost the same.
     With a cap, the mean residual is smaller than that of greedy steps and the largest one is larger: candidates come
-    from dense regions, greedy steps prefer outliers.
+    from dense regions, while greedy steps prefer outliers.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)
     if n <= DIRECT_ROWS:
-        # a fixed seed: sampling only decides the order of the work, and a fit to few rows is the same to the last bit
+        # a fixed seed: sampling only determines the order of the work, and a fit to few rows is bitwise reproducible
         rng = np.random.default_rng(0)
     if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
         found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
@@ -345,7 +345,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     found_so_far = 0
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
-        # the worst row is always a candidate, so that every round makes progress
+        # the worst row is always a candidate: every round then makes progress
         candidates = np.union1d(above[sample(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
@@ -357,7 +357,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         floor = max(stop, BLOCK_DROP * float(np.max(left)))
         lower, order = eliminate(host, floor, min(BLOCK_PIVOTS, limit - found_so_far))
         r = lower.shape[1]
-        if not r:  # only rounding held these rows above the floor
+        if not r:  # these rows are above the floor by rounding only
             left[candidates] = np.minimum(left[candidates], fresh)
             continue
         chosen = candidates[order[:r]]

@@ -1,4 +1,4 @@
-"""φ(x), ready for new rows: all that a prediction needs of the features of the input kernel."""
+"""Feature maps φ(x) of the input kernel, for predictions at new rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from infinitask.kernels._towards import Folded, Towards
 
 
 def _beside(values: Array, X: Array) -> Array:
-    """``values`` on the device of X; NumPy arrays of one dtype are returned at once, which a single row feels."""
+    """Return ``values`` on the device of X; NumPy arrays of equal dtype are returned at once, for fast single rows."""
     if isinstance(values, np.ndarray) and isinstance(X, np.ndarray) and values.dtype == X.dtype:
         return values
     return as_like(values, X)
 
 
 def _folded(left: Array | Inverse, right: HostArray) -> Array:
-    """left @ right, in double precision on the host, since it happens once; then back to the device of ``left``."""
+    """Return left @ right, computed once in double precision on the host, on the device of ``left``."""
     right = np.asarray(right, dtype=float)
     return (
         left.times(right)
@@ -32,14 +32,14 @@ def _folded(left: Array | Inverse, right: HostArray) -> Array:
     )
 
 
-# eq=False: == of arrays is elementwise, so maps are compared as objects
+# eq=False: == of arrays is elementwise, so maps are compared by identity
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
     """Computes features of new rows: φ maps (n, d) to (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
-        """Features (n, r) of the rows (n, d), in the library and with the dtype of ``X``."""
+        """Return features (n, r) of the rows (n, d), in the library and with the dtype of ``X``."""
 
     @property
     @abstractmethod
@@ -48,15 +48,15 @@ class FeatureMap(ABC):
 
     @property
     def width(self) -> int:
-        """How many numbers a row takes while its features are computed."""
+        """The number of intermediate values for the features of a row."""
         return self.rank
 
     def then(self, R: HostArray) -> FeatureMap:
-        """x ↦ φ(x) R, for R of shape (r, q)."""
+        """Return x ↦ φ(x) R, for R of shape (r, q)."""
         return CombinedMap(self, R)
 
     def compact(self) -> FeatureMap:
-        """The same map without what can be computed again when it is needed."""
+        """Return the same map without arrays that can be recomputed."""
         return self
 
 
@@ -95,7 +95,7 @@ class CombinedMap(FeatureMap):
         return self.map.width
 
     def then(self, R: HostArray) -> CombinedMap:
-        """x ↦ φ(x) (R R'): one product for each row."""
+        """Return x ↦ φ(x) (R R'), with one product for each row."""
         return replace(self, right=_folded(self.right, R))
 
 
@@ -106,7 +106,7 @@ class _Spanned(FeatureMap):
 
     @abstractmethod
     def columns_of(self, X: Array) -> Array:
-        """k(x, z) for the landmarks z, (n, p)."""
+        """Return k(x, z) for the landmarks z, (n, p)."""
 
     def __call__(self, X: Array) -> Array:
         columns, T = self.columns_of(X), self.transform
@@ -121,15 +121,16 @@ class _Spanned(FeatureMap):
         return int(self.transform.shape[0])
 
     def then(self, R: HostArray) -> FeatureMap:
-        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every row.
+        """Return x ↦ k(x, Z) (T R); the p × r numbers of T are used once, not for every row.
 
-        T holds numbers up to 1e7 that cancel in φ(x). Folding it into R loses nothing: for kernels of one feature, with
-        tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of 3.
+        T contains numbers up to 1e7 that cancel in φ(x). Folding it into R is as accurate: for kernels of one feature,
+        with tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of
+        3.
         """
         return self.with_transform(_folded(self.transform, R))
 
     def with_transform(self, T: Array | Inverse) -> Self:
-        """x ↦ k(x, Z) T."""
+        """Return x ↦ k(x, Z) T."""
         return replace(self, transform=T)  # type: ignore[call-arg]  # a field of every subclass
 
 
@@ -141,11 +142,11 @@ class KernelMap(_Spanned):
     Parameters
     ----------
     kernel : InputKernel
-        Resolved: its bandwidth is a number.
+        A resolved kernel: its bandwidth is a number.
     landmarks : array (p, d)
         Z.
     transform : array (p, r) or Inverse
-        T, with T Tᵀ = k(Z, Z)⁻¹, so that φ is the orthogonal projection on the span of the k(·, z).
+        T, with T Tᵀ = k(Z, Z)⁻¹, φ is then the orthogonal projection on the span of the k(·, z).
 
     Examples
     --------
@@ -170,7 +171,7 @@ class KernelMap(_Spanned):
         return super().__call__(X)
 
     def then(self, R: HostArray) -> FeatureMap:
-        """x ↦ k(x, Z) (T R)."""
+        """Return x ↦ k(x, Z) (T R)."""
         if isinstance(self.transform, Inverse):
             return self.with_transform(as_like(_folded(self.transform, R), self.landmarks))
         other = super().then(R)
@@ -178,22 +179,22 @@ class KernelMap(_Spanned):
         return other
 
     def with_transform(self, T: Array | Inverse) -> KernelMap:
-        """x ↦ k(x, Z) T."""
+        """Return x ↦ k(x, Z) T."""
         other = replace(self, transform=T)
         if "_towards" in vars(self):  # it depends on k and Z alone
             vars(other)["_towards"] = self._towards
         return other
 
     def compact(self) -> KernelMap:
-        """The same map with k and Z instead of the r × r numbers of T."""
+        """Return the same map with k and Z instead of the r × r numbers of T."""
         T = self.transform
         if not isinstance(T, Inverse) or T.spanned is not None or not np.all(np.isfinite(np.diagonal(T.lower))):
-            return self  # k(Z, Z) = 0 stays as it is
+            return self  # k(Z, Z) = 0 is kept
         return self.with_transform(Inverse(spanned=(self.kernel, self.landmarks)))
 
     @property
     def width(self) -> int:
-        """How many numbers a row takes while its features are computed."""
+        """The number of intermediate values for the features of a row."""
         return super().width if self._folded is None else max(super().width, self._folded.width)
 
     @cached_property
@@ -211,7 +212,7 @@ class KernelMap(_Spanned):
         return Folded(self._towards, T) if known else None  # type: ignore[arg-type]  # known
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what can be made again
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what can be recomputed
 
 
 @final
@@ -226,7 +227,7 @@ class PrecomputedMap(_Spanned):
     columns : ndarray (p,) of int
         The training rows that are landmarks.
     transform : array (p, r) or Inverse
-        T, as in :class:`KernelMap`.
+        T; see :class:`KernelMap`.
 
     Examples
     --------
@@ -285,11 +286,11 @@ class Features:
     values : array (n, r)
         Φ, its values on the training rows.
     description : str
-        One sentence: what was built, why, and how close it is.
+        One sentence on the features, the reason for them, and their accuracy.
     residual : float
-        max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 if it is not known.
+        max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 if unknown.
     exact : bool
-        Whether φ reproduces the kernel on the training rows to the tolerance asked for.
+        Whether φ reproduces the kernel on the training rows to the requested tolerance.
     gram : ndarray (n, n) or None
         k(x_i, x_j), if all of it was computed and φ is exact.
 

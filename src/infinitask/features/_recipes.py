@@ -1,4 +1,4 @@
-"""Recipes: which features of the input kernel to build, and how many."""
+"""Recipes: they select the features of the input kernel, and their number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from infinitask.features._maps import FeatureMap, Features, FourierMap, KernelMa
 from infinitask.kernels import InputKernel
 
 AUTO_CAP = 1500
-"""With more than DIRECT_ROWS rows `Auto` stops at this rank: n r² operations and n r numbers decide time and memory."""
+"""The maximum rank of `Auto` with more than DIRECT_ROWS rows: n r² operations and n r numbers limit time and memory."""
 
 DEFAULT_RANK = 1000
 """The number of landmarks, or of random features, if no rank is given."""
@@ -39,23 +39,23 @@ class FeatureRecipe(BaseEstimator, ABC):
     Parameters
     ----------
     rank : int or None
-        The number of features; each recipe says what None stands for.
+        The number of features; each recipe documents the meaning of None.
     """
 
     def __init__(self, rank: int | None = None) -> None:
         self.rank = rank
 
     def build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        """Features of ``kernel`` from the rows of ``X``.
+        """Return features of ``kernel``, built from the rows of ``X``.
 
         Parameters
         ----------
         kernel : InputKernel
-            A data dependent bandwidth is resolved on ``X``; the map keeps the resolved kernel.
+            A data-dependent bandwidth is resolved on ``X``; the map keeps the resolved kernel.
         X : array (n, d)
             For a precomputed kernel the Gram matrix (n, n).
         tolerance : float
-            The features count as exact when max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). A tolerance
+            The features count as exact if max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). A tolerance
             below the precision of ``X`` is raised to it.
         rng : numpy.random.Generator
 
@@ -65,25 +65,25 @@ class FeatureRecipe(BaseEstimator, ABC):
         """
         if not isinstance(kernel, InputKernel):
             raise TypeError(f"kernel={kernel!r} was given; it must be an input kernel such as RBF(gamma=0.5).")
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error, not a warning
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error later, not a warning
             return self._build(kernel, X, tolerance_for(tolerance, X), rng)
 
     @abstractmethod
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        """``build``, with a tolerance that the precision of ``X`` can meet."""
+        """Implement ``build``, for a tolerance that the precision of ``X`` permits."""
 
 
 @final
 class PivotedCholesky(FeatureRecipe):
-    """Exact features: φφᵀ equals the Gram to the tolerance.
+    """Exact features: φφᵀ equals the Gram matrix to the tolerance.
 
-    φ(x) = k(x, X_P) L_P⁻ᵀ on greedily chosen rows P. It spans all k(·, x_i), as the representer theorem asks, in as
-    many orthonormal coordinates as that span has dimensions.
+    φ(x) = k(x, X_P) L_P⁻ᵀ on greedily chosen rows P. It spans all k(·, x_i), as required by the representer theorem.
+    The number of features is the dimension of that span, and the coordinates are orthonormal.
 
     Parameters
     ----------
     rank : int or None
-        The largest number of features, even if the tolerance is not met; None: no limit.
+        The maximum number of features, even if the tolerance is not met; None: no limit.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class PivotedCholesky(FeatureRecipe):
         rows = Rows(kernel, X)
         factor = factorise_rows(rows, tolerance, None if self.rank is None else count("rank", self.rank), rng)
         rank = factor.pivots.size
-        # rounding may leave slightly more than the tolerance at which the elimination stopped
+        # due to rounding, the residual may be slightly above the tolerance of the elimination
         exact = factor.residual <= 2 * tolerance
         described = (
             f"pivoted Cholesky: exact to {tolerance:.0e} with {rank} features for {rows.n} rows"
@@ -121,18 +121,18 @@ class Nystroem(FeatureRecipe):
     Parameters
     ----------
     rank : int or None
-        The number of landmarks; None: min(n, 1000). Landmarks that others span to the tolerance are left out, so
+        The number of landmarks; None: min(n, 1000). Landmarks that others span to the tolerance are dropped, so
         there may be fewer features.
     landmarks : {"uniform", "k-means++", "leverage"}
         - "uniform": rows without replacement, all with the same probability.
-        - "k-means++": rows that lie far from each other, by scikit-learn's seeding.
+        - "k-means++": rows that are far from each other, by scikit-learn's seeding.
         - "leverage": rows in proportion to their ridge leverage l_i = [K(K + λI)⁻¹]_ii, estimated from a uniform
           sketch B (n × rank, B Bᵀ ≈ K) as
 
               l_i ≈ b_iᵀ(BᵀB + λI)⁻¹b_i + (k_ii − b_iᵀb_i)/λ,     λ = Σ_i (k_ii − b_iᵀb_i) / rank.
 
-          The first part is the leverage within the sketch, the second bounds what the sketch misses. λ balances the
-          two, so that the landmarks resolve about one direction each.
+          The first term is the leverage within the sketch, and the second bounds the remainder. λ balances the
+          two: each landmark resolves about one direction.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Nystroem(FeatureRecipe):
                     "landmarks='k-means++' measures distances between inputs, and a precomputed kernel has only "
                     "their Gram matrix; use landmarks='uniform' or 'leverage'."
                 )
-            seed = int(rng.uniform(0, 2**31 - 1))  # scikit-learn takes no Generator
+            seed = int(rng.uniform(0, 2**31 - 1))  # scikit-learn does not accept a Generator
             # duplicated rows may be chosen twice; the factorisation would drop them anyway
             chosen = np.unique(kmeans_plusplus(to_host(X), p, random_state=seed)[1])
         elif self.landmarks == "leverage":
@@ -185,7 +185,7 @@ class RandomFourier(FeatureRecipe):
 
     φ(x) = [cos(xW), sin(xW)]/√q with the columns of W sampled from the kernel's spectral measure. As
     k(x, z) = E cos(wᵀ(x − z)), the error of φ(x)ᵀφ(z) is that of a mean of q terms, O(q^(−1/2)). The diagonal is exact
-    for every q and says nothing about the error: ``residual`` is 0.0, ``exact`` False.
+    for every q and is uninformative about the error: ``residual`` is 0.0, ``exact`` False.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ class RandomFourier(FeatureRecipe):
 class Auto(FeatureRecipe):
     """Exact features if few enough suffice, otherwise a Nyström map on greedy pivots.
 
-    A pivoted Cholesky runs until the tolerance is met or a cap is reached. A capped factor is itself a Nyström map,
-    whose landmarks were chosen where the error was largest.
+    The pivoted Cholesky factorisation runs until the tolerance is met or a cap is reached. A capped factor is itself a
+    Nyström map, with landmarks chosen where the error was largest.
 
     Parameters
     ----------
@@ -251,9 +251,9 @@ _RECIPES: dict[str, type[Any]] = {
 
 
 def feature_recipe(spec: str | FeatureRecipe, rank: int | str | None = None) -> FeatureRecipe:
-    """The recipe that a name stands for, with ``rank`` features; a recipe object is returned as it is.
+    """Return the recipe for a name, with ``rank`` features; a recipe object is returned unchanged.
 
-    "auto" leaves the rank open: what grows it gives it a number.
+    "auto" leaves the rank open; the code that grows it sets a number.
 
     Examples
     --------
@@ -270,21 +270,21 @@ def feature_recipe(spec: str | FeatureRecipe, rank: int | str | None = None) -> 
 
 
 def _spanned(rows: Rows, columns: HostArray, transform: Inverse) -> FeatureMap:
-    """φ(x) = k(x, X[columns]) T."""
+    """Return φ(x) = k(x, X[columns]) T."""
     if rows.kernel.precomputed:
         return PrecomputedMap(columns, transform)
     return KernelMap(rows.kernel, rows.some(columns), transform)
 
 
 def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:
-    """φ on the chosen rows and its values, without the landmarks that the others span to the tolerance."""
+    """Return φ on the chosen rows and its values, without landmarks that others span to the tolerance."""
     factor = factorise(rows.block(chosen, chosen), tolerance, name=rows.kernel)
     phi = _spanned(rows, chosen[factor.pivots], factor.transform)
     return phi, phi(rows.X)
 
 
 def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
-    """max_i k_ii, and k_ii − ‖φ(x_i)‖² on all rows."""
+    """Return max_i k_ii, and k_ii − ‖φ(x_i)‖² on all rows."""
     diagonal = rows.diagonal()
     squares = np.asarray(to_host(namespace(values).sum(values * values, axis=1)), dtype=float)
     left = diagonal - squares
@@ -293,7 +293,7 @@ def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
 
 
 def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) -> HostArray:
-    """Approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
+    """Return approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
     xp = namespace(rows.X)
     _, sketch = _landmark_features(rows, sample(np.ones(rows.n), p, rng), tolerance)
     largest, left = _left(rows, sketch)

@@ -1,6 +1,6 @@
-"""ψ: features of the task kernel, of its values and of its derivatives.
+"""Feature maps ψ of the task kernel, for its values and its derivatives.
 
-Tasks are few (the nodes of a quadrature), so all this happens on the host, whatever library holds the data.
+There are few tasks (the nodes of a quadrature), so these computations are on the host for data of any library.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.kernels import TaskKernel
 
 SMALLEST_SINGULAR = 1e-13
-"""Singular values of a Gram matrix of tasks below this part of the largest are rounding: functions that need them are
-huge between the nodes."""
+"""Singular values of a Gram matrix of tasks below this fraction of the largest are rounding errors: functions that need
+them are huge between the nodes."""
 
 NEGLIGIBLE_ENERGY = 1e-11
-"""Squared singular values below this part of the largest are left out; see :func:`integrated_basis`. Features of that
-size come out of the kernel with a relative error of about 1e-16 over this number. Measured on level sets: the objective
-of the field is off by up to 6e-8 with 1e-13 and by 6e-10 with 1e-11."""
+"""Squared singular values below this fraction of the largest are dropped; see :func:`integrated_basis`. Features of
+that size have a relative error of about 1e-16 over this number. On level sets, the error of the objective
+of the field is up to 6e-8 with 1e-13 and 6e-10 with 1e-11."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TaskMap:
-    """ψ, ready for any task: features of the task kernel and their derivatives in θ.
+    """The feature map ψ of the task kernel and its derivatives in θ, for any task.
 
     ψ^(o)(θ) = [∂₁^o ∂₂^(o_k) k(θ, z)  for z in Z_k, for each k] T.
 
     Parameters
     ----------
     kernel : TaskKernel
-        Resolved: its bandwidth is a number.
+        A resolved kernel: its bandwidth is a number.
     landmarks : tuple of (nodes (p_k, d), order o_k)
         The tasks at which the kernel spans the features, and the derivative in its second argument; Σ p_k = p.
     transform : ndarray (p, s)
         T.
     rest : (NodeMap, ndarray (m, s)) or None
-        Functions that are linear between nodes, and what of them is added: see :func:`node_basis`.
+        Functions that are linear between nodes, and the coefficients with which they are added; see :func:`node_basis`.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class TaskMap:
 
     @property
     def diagonal(self) -> bool:
-        """Whether nothing is known between the landmarks."""
+        """Whether the features are defined only at the landmarks."""
         return self.kernel.diagonal
 
     def __call__(self, theta: Array, order: int = 0) -> HostArray:
-        """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
+        """Return features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
         tasks = as_tasks(theta)
         columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
         values = np.asarray(np.concatenate(columns, axis=1) @ self.transform)
@@ -75,7 +75,7 @@ class TaskMap:
         return int(self.transform.shape[1])
 
     def whiten(self, W: HostArray) -> TaskMap:
-        """θ ↦ ψ(θ) W, for W of shape (s, s')."""
+        """Return θ ↦ ψ(θ) W, for W of shape (s, s')."""
         rest = None if self.rest is None else (self.rest[0], self.rest[1] @ W)
         return replace(self, transform=self.transform @ W, rest=rest)
 
@@ -83,14 +83,14 @@ class TaskMap:
 @final
 @dataclass(frozen=True, eq=False)
 class NodeMap:
-    """Functions that are a number at every node and linear between nodes: ψ_j(θ_k) = 1 if j = k, else 0.
+    """Functions that have given values at the nodes and are linear between nodes: ψ_j(θ_k) = 1 if j = k, else 0.
 
-    Beyond the first and the last node they go on as between the two next to them.
+    Beyond the first and the last node they are extrapolated linearly.
 
     Parameters
     ----------
     nodes : ndarray (m,)
-        Ascending.
+        The nodes, ascending.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class NodeMap:
     diagonal: ClassVar[bool] = False
 
     def __call__(self, theta: Array, order: int = 0) -> HostArray:
-        """Features (q, m), or their derivative of that order in θ, at tasks (q, 1) or (q,)."""
+        """Return features (q, m), or their derivative of that order in θ, at tasks (q, 1) or (q,)."""
         tasks, nodes = as_tasks(theta)[:, 0], self.nodes
         out, rows = np.zeros((tasks.size, nodes.size)), np.arange(tasks.size)
         if nodes.size == 1:
@@ -128,7 +128,7 @@ class NodeMap:
 
 
 def as_tasks(theta: Array) -> HostArray:
-    """Tasks as a host array (q, d)."""
+    """Return tasks as a host array (q, d)."""
     tasks = np.asarray(to_host(theta), dtype=float)
     return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks
 
@@ -143,7 +143,7 @@ class TaskFeatures:
     map : TaskMap
         ψ, for any θ; a :class:`~infinitask.features.NodeMap` for a bias without a kernel.
     values : tuple of ndarray (m, s)
-        Ψ_0, Ψ_1, …: one for each order.
+        Ψ_0, Ψ_1, …, one for each order.
 
     Examples
     --------
@@ -166,16 +166,16 @@ class TaskFeatures:
 def task_features(
     kernel: TaskKernel, nodes: Array, orders: Sequence[int] = (0,), tolerance: float = 1e-12
 ) -> TaskFeatures:
-    """Features with Ψ_a Ψ_bᵀ = ∂₁^a ∂₂^b k(nodes, nodes) for all a, b in ``orders``.
+    """Return features with Ψ_a Ψ_bᵀ = ∂₁^a ∂₂^b k(nodes, nodes) for all a, b in ``orders``.
 
     The joint Gram of values and derivatives, [[k, ∂₂k], [∂₁k, ∂₁∂₂k]], is factorised by one pivoted Cholesky. A
     derivative is larger than a value by the inverse length scale of the kernel, so each order is first divided by
-    its largest norm: the relative tolerance then holds for each order in its own units.
+    its largest norm: the relative tolerance then applies to each order in its own units.
 
     Parameters
     ----------
     kernel : TaskKernel
-        A data dependent bandwidth is resolved on the nodes; the map keeps the resolved kernel.
+        A data-dependent bandwidth is resolved on the nodes; the map keeps the resolved kernel.
     nodes : array (m, d) or (m,)
     orders : sequence of int
         The derivatives in the objective.
@@ -216,22 +216,22 @@ def task_features(
 
 
 def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | None = None) -> TaskFeatures:
-    """The basis of L²(ρμ) whose functions are (w_j ρ_j)^(−1/2) at one node and 0 at the others: s = m.
+    """Return the basis of L²(ρμ) whose functions are (w_j ρ_j)^(−1/2) at one node and 0 at the others: s = m.
 
-    With a strictly positive definite kernel h is free at every node, however small the eigenvalues of its Gram matrix:
-    the integrated ridge penalises the size at the nodes, not the norm in the RKHS. Between the nodes the function is
-    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2). On the line, where K is
-    singular in floating point, what the kernel cannot reproduce is added as functions that are linear between nodes: a
-    certificate is about the values at the nodes, and they are those of the map.
+    With a strictly positive definite kernel h is arbitrary at every node, however small the eigenvalues of its Gram
+    matrix: the integrated ridge penalises the size at the nodes, not the norm in the RKHS. Between the nodes the
+    function is the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2). On the line,
+    where K is singular in floating point, the part that the kernel cannot reproduce is added by functions that are
+    linear between nodes. The certificate applies to the values at the nodes, which are those of the map.
 
     Parameters
     ----------
     kernel : TaskKernel
-        Resolved and strictly positive definite.
+        A resolved and strictly positive definite kernel.
     nodes : array (m, d)
-        Distinct.
+        Distinct nodes.
     weights, rho : array (m,)
-        As in :func:`integrated_basis`, positive.
+        Positive; see :func:`integrated_basis`.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
 
 
 def node_values(nodes: Array) -> TaskFeatures:
-    """The functions of θ that are a number at every node and linear between nodes on the line, s = m.
+    """Return functions of θ with given values at the nodes of a line, linear between them; s = m.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def node_values(nodes: Array) -> TaskFeatures:
 
 
 def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None = None) -> TaskFeatures:
-    """A basis orthonormal in L²(ρμ): Ψ_0ᵀ diag(w ρ) Ψ_0 = I.
+    """Return a basis that is orthonormal in L²(ρμ): Ψ_0ᵀ diag(w ρ) Ψ_0 = I.
 
     With it the integrated ridge is a plain one: ½ Σ_j w_j ρ_j ‖h(·)(θ_j)‖² = ½‖C‖²_F.
 
@@ -285,7 +285,7 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
     weights : array (m,)
         Quadrature weights w.
     rho : array (m,) or None
-        ρ(θ_j); None is 1.
+        ρ(θ_j); None means 1.
 
     Examples
     --------
@@ -303,11 +303,12 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
             f"{np.min(density, initial=np.inf):.3g}; expected one number ≥ 0 for each of the "
             f"{features.values[0].shape[0]} nodes. Use a quadrature with positive weights."
         )
-    # Singular values of √(wρ) Ψ_0 rather than eigenvalues of its square: the small ones keep twice the digits.
+    # Singular values of √(wρ) Ψ_0, not eigenvalues of its square: small ones are accurate to twice the number of
+    # digits.
     root = np.sqrt(density)
     left, sizes, axes = np.linalg.svd(root[:, None] * features.values[0], full_matrices=False)
-    # A direction that the integral does not see costs nothing and would be scaled up without bound, and rounding
-    # with it: the map would then answer something else at the nodes than ``values``, which is what a solver sees.
+    # A direction in the null space of the integral costs nothing and would be scaled up without bound, and rounding
+    # with it: the values of the map at the nodes would then differ from ``values``, which a solver uses.
     kept = np.square(sizes) > NEGLIGIBLE_ENERGY * np.max(np.square(sizes), initial=0.0)
     W = axes[kept].T / sizes[kept] if np.any(kept) else np.zeros((features.rank, 1))
     values = [order @ W for order in features.values]
@@ -320,6 +321,6 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
 
 
 def _density(weights: Array, rho: Array | None) -> HostArray:
-    """w_j ρ_j, (m,), on the host."""
+    """Return w_j ρ_j, (m,), on the host."""
     w = np.asarray(to_host(weights), dtype=float)
     return w if rho is None else w * np.asarray(to_host(rho), dtype=float)
