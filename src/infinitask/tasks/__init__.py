@@ -1,8 +1,8 @@
-"""Tasks: one file for each, with everything that is particular to it.
+"""Tasks: one file for each, with everything specific to it.
 
-A :class:`Task` holds the problem (loss, measure, penalty, order in θ), the defaults, the post-fit calibration, the
-warnings and the way from h(x)(θ) to a prediction. No module outside this package, the losses and the estimators names a
-loss.
+A :class:`Task` defines the problem (loss, measure, penalty, order in θ), the defaults, the post-fit calibration, the
+warnings and the mapping from h(x)(θ) to a prediction. No module outside this package, the losses and the estimators
+names a loss.
 
 ======================  ============================================================
 `QuantileTask`          conditional quantiles and M-quantiles

@@ -1,9 +1,9 @@
-"""What a task is: everything that the rest of the library need not know about it.
+"""The base class of tasks: everything that is specific to one kind of problem.
 
-A :class:`Task` is a frozen value that an estimator builds and a :class:`~infinitask.fitting.Recipe` holds. It says
-which problem is solved (loss, measure, penalty, order in θ), which numbers the data decide by default, how a fit is
-calibrated, when a certified optimum is still a poor model, and how h(x)(θ) becomes a prediction. A new task derives
-from it in one file of this package and overrides what differs.
+A :class:`Task` is an immutable object that an estimator creates and a :class:`~infinitask.fitting.Recipe` contains. It
+defines which problem is solved (loss, measure, penalty, order in θ), which defaults depend on the data, how a fit is
+calibrated, when a certified optimum is still a poor model, and how h(x)(θ) is converted to a prediction. A new task
+derives from it in one file of this package and overrides the differences.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ STANDARDISED = 5.0
 """Targets whose root mean square is at most this are standardised."""
 
 HEAVY_RIDGE = 0.1
-"""A ridge on the bias is heavy if it weighs more than this fraction of the errors of a constant."""
+"""A ridge on the bias is heavy if it exceeds this fraction of the errors of a constant."""
 
 CHECKED_ROWS = 2_000
-"""At most about this many training rows are checked for a warning."""
+"""The approximate maximum number of training rows checked for a warning."""
 
 ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
-"""The duality gap of a rough fit, which only prepares or calibrates another one, and its most evaluations."""
+"""The duality gap and maximum number of evaluations of a rough fit, which only prepares or calibrates another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What is asked of the order of h(x)(θ) in θ, such as quantiles that do not cross.
+    """Requirements on the order of h(x)(θ) in θ, such as non-crossing quantiles.
 
     Parameters
     ----------
     weight : float
-        λ_nc of the penalty on curves that fall.
+        λ_nc of the penalty on decreasing curves.
     loss : {"hinge", "smoothed", "squared"}
-        What λ_nc weighs: the positive part, that of M-quantiles (smoothed as their loss is), or its square.
+        The function weighted by λ_nc: the positive part, its smoothed form (for M-quantiles, like their loss), or its
+        square.
     at : ndarray (k, d) or None
-        The inputs at which the penalty holds; None: the training inputs.
+        The rows at which the penalty applies; None: the training rows.
     hard : bool
-        Whether order at the training inputs is a constraint; see ``solve_in_order``.
+        Whether order at the training rows is a constraint; see ``solve_in_order``.
     rearranged : bool
         Whether predictions are sorted over θ; see ``Rearrangement``.
     """
@@ -69,7 +70,7 @@ class Order:
         choice("noncrossing_loss", self.loss, ("hinge", "smoothed", "squared"))
 
     def penalty(self, kappa: float) -> BoxLoss:
-        """The penalty on curves that fall; κ is that of the loss, 0 for the positive part itself.
+        """Return the penalty on decreasing curves; κ is that of the loss, 0 for the positive part itself.
 
         Examples
         --------
@@ -82,23 +83,23 @@ class Order:
 
     @property
     def derivatives(self) -> tuple[int, ...]:
-        """The derivatives in θ that the objective looks at."""
+        """The derivatives in θ that the objective uses."""
         return (0, 1) if self.weight > 0.0 or self.hard else (0,)
 
     @property
     def inputs(self) -> HostArray | None:
-        """``at``, if the objective looks at it."""
+        """``at``, if the objective uses it."""
         return self.at if len(self.derivatives) > 1 else None
 
     def in_units(self, spread: float, degree: int) -> Order:
-        """The same order for targets measured in a spread, beside a loss of this degree."""
+        """Return the same order for targets in units of a spread, with a loss of this degree."""
         of_slopes = 2 if self.loss == "squared" else 1
         return replace(self, weight=spread ** (of_slopes - degree) * self.weight)
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """The numbers by which bandwidth, λ and nodes follow the data.
+    """The numbers that determine the data-dependent defaults of bandwidth, λ and nodes.
 
     Parameters
     ----------
@@ -108,17 +109,17 @@ class Defaults:
         σ of the task kernel in mean gaps between neighbouring nodes, at most the median distance of all nodes; None: σ
         is that median distance.
     ridge : float
-        λ as a multiple of that of half the square: a loss that is less curved needs a smaller one.
+        λ as a multiple of that of half the square: a less curved loss needs a smaller one.
     tolerated_errors : float
-        Standard errors by which a larger λ may be worse than the best one.
+        The number of standard errors by which a larger λ may be worse than the best one.
     width : float
-        γ as a multiple of that of the median rule.
+        γ as a multiple of the value of the median rule.
     robust : bool
-        Whether each feature is measured in its interquartile range instead of its standard deviation.
+        Whether each feature is scaled by its interquartile range instead of its standard deviation.
     one_scale : bool
-        Whether one scale for all features is tried too.
+        Whether to try one scale for all features too.
     any_alpha : bool
-        Whether other bandwidths are tried although λ is given.
+        Whether to try other bandwidths even if λ is given.
     """
 
     nodes: int = 50
@@ -132,26 +133,26 @@ class Defaults:
 
 
 class Learnt(NamedTuple):
-    """What a prediction is read from."""
+    """The fitted quantities that a prediction needs."""
 
     field: Field
     nodes: HostArray
     """(m,) or (m, d)."""
     calibration: Any = None
-    """What :meth:`Task.finish` returned."""
+    """The result of :meth:`Task.finish`."""
 
     def levels(self, ends: tuple[float, float], count: int) -> HostArray:
-        """Equally spaced levels of Θ ⊂ ℝ, or the nodes if the field knows only these."""
+        """Return equally spaced levels of Θ ⊂ ℝ, or the nodes if the field is defined only at these."""
         return np.unique(self.nodes) if self.field.knows_nodes_only else np.linspace(*ends, count)
 
     def shift(self, levels: HostArray) -> HostArray | float:
-        """The calibrated shift at levels (k,): (k,); 0 without a calibration."""
+        """Return the calibrated shift at levels (k,), (k,); 0 without a calibration."""
         return 0.0 if self.calibration is None else self.calibration(levels)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One family of questions θ ∈ Θ, and all that is particular to it.
+    """One family of tasks θ ∈ Θ, and everything specific to it.
 
     min ∫ E ℓ_θ(y, h(x)(θ)) dμ(θ) + penalties, with the loss ℓ and the measure μ of the task.
 
@@ -161,9 +162,9 @@ class Task:
     measure : Measure
         μ on Θ.
     penalty : Penalty
-        On h.
+        The penalty on h.
     order : Order
-        On h as a function of θ.
+        Requirements on h as a function of θ.
     """
 
     loss: Loss
@@ -172,15 +173,15 @@ class Task:
     order: Order = field(default_factory=Order)
 
     defaults: ClassVar[Defaults] = Defaults()
-    """The numbers by which bandwidth, λ and nodes follow the data."""
+    """The numbers that determine the data-dependent defaults of bandwidth, λ and nodes."""
     bias_slope: ClassVar[float] = 0.0
     """v of a term ∫ v b dμ that is linear in the bias."""
     calibrated_as: ClassVar[str] = "shift_"
-    """The fitted attribute under which an estimator keeps the calibration."""
+    """The fitted attribute in which an estimator stores the calibration."""
 
     # ------------------------------------------------------------------------------------------ the problem
     def in_units(self, spread: float) -> Self:
-        """The same task for targets measured in a spread."""
+        """Return the same task for targets in units of a spread."""
         degree = self.loss.degree
         if degree is None:
             return self
@@ -188,51 +189,51 @@ class Task:
 
     @property
     def may_hold_bias(self) -> bool:
-        """Whether a free bias takes a tiny ridge, which makes the fit faster.
+        """Whether a free bias has a tiny ridge, which makes the fit faster.
 
-        It does if targets have units, because their centre is subtracted before the fit. It is needed if the
-        objective sees more than values at the nodes of a line.
+        It has one if targets have units, because their centre is subtracted before the fit. It is required if the
+        objective depends on more than the values at the nodes of a line.
         """
         return self.loss.degree is not None or len(self.order.derivatives) > 1 or self.measure.dim > 1
 
     def shown(self, quadrature: Quadrature) -> tuple[Measure, Quadrature]:
-        """The measure and the quadrature as a user knows them, from that of the core."""
+        """Return the measure and the quadrature for the user, given the quadrature of the core."""
         return self.measure, quadrature
 
     def scores(self, y: HostArray) -> HostArray:
-        """The targets (n,) of the ridge regressions that choose bandwidth and λ, (n,) or (n, c): normal scores."""
+        """Convert targets (n,) for the ridge regressions that select bandwidth and λ, (n,) or (n, c): normal scores."""
         return normal_scores(y)
 
     def widened(self, fit: Fit) -> float | None:
-        """The factor of γ with which a fit should be repeated; None: it is good as it is."""
+        """Return the factor of γ with which a fit must be repeated; None if no repetition is needed."""
         return None
 
     # ---------------------------------------------------------------------------------------- after the fit
     def finish(self, fit: Fit, held_out: HeldOut) -> Any:
-        """Post-fit calibration; None if the task has none.
+        """Return the post-fit calibration; None if the task has none.
 
         Parameters
         ----------
         fit : Fit
         held_out : HeldOut
-            The engine for fits without some rows.
+            The engine for held-out fits.
         """
         return None
 
     def uncalibrated(self) -> Self:
-        """The same task without post-fit calibration, for fits that are only compared."""
+        """Return the same task without post-fit calibration, for fits that are only compared."""
         return self
 
     def warnings(self, fit: Fit) -> Iterator[str]:
-        """Sentences for a certified optimum that is still a poor model, each with what to do."""
+        """Yield warnings about a certified optimum that is still a poor model, each with advice."""
         yield from heavy_ridge_on_the_bias(fit)
         yield from targets_without_units(fit)
 
     # ------------------------------------------------------------------------------------------- prediction
     def sorting_levels(self, learnt: Learnt) -> HostArray:
-        """The levels at which curves are sorted, (k,): atoms of a discrete measure, or 1001 of Θ.
+        """Return the levels at which curves are sorted, (k,): atoms of a discrete measure, or 1001 of Θ.
 
-        Between 1001 levels a curve is linear: off by an eighth of 1e-6 times its curvature.
+        A curve is linear between 1001 levels: the error is an eighth of 1e-6 times its curvature.
         """
         if self.measure.atoms() is not None:
             return np.unique(learnt.nodes)
@@ -240,17 +241,17 @@ class Task:
         return learnt.levels((float(low[0]), float(high[0])), 1001)
 
     def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """The prediction at many levels (k,), one block of rows after the other: the rows, and values (rows, k)."""
+        """Yield predictions at many levels (k,), for each block of rows: the rows, and values (rows, k)."""
         yield from learnt.field.at_levels(X, levels)
 
     def curves(self, learnt: Learnt, X: Array) -> Iterator[tuple[slice, Rearrangement]]:
-        """θ ↦ prediction, sorted, one block of rows after the other."""
+        """Yield the sorted curves θ ↦ prediction, for each block of rows."""
         levels = self.sorting_levels(learnt)
         for rows, values in self.at_levels(learnt, X, levels):
             yield rows, Rearrangement.of(levels, values)
 
     def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """The prediction for rows (n, d) and tasks (q, dim), (n, q)."""
+        """Return the prediction for rows (n, d) and tasks (q, dim), (n, q)."""
         if not self.order.rearranged:
             return learnt.field(X, theta)
         values = np.empty((X.shape[0], theta.shape[0]))
@@ -259,19 +260,19 @@ class Task:
         return values
 
     def answer_each(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """The prediction for rows (n, d), each with its own task (n, dim), (n,)."""
+        """Return the prediction for rows (n, d), each with its own task (n, dim), (n,)."""
         each = [self.answer(learnt, X[i : i + 1, :], theta[i : i + 1]) for i in range(X.shape[0])]
         return np.ravel(each)
 
 
 # --------------------------------------------------------------------- warnings that regressions share
 def some_rows(fit: Fit) -> slice:
-    """The training rows that are checked for a warning."""
+    """Return the training rows that are checked for a warning."""
     return slice(None, None, -(-int(fit.problem.objective.rows.shape[0]) // CHECKED_ROWS))
 
 
 def heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
-    """A sentence if the ridge on the bias is too heavy for targets of this size."""
+    """Yield a warning if the ridge on the bias is too heavy for targets of this size."""
     recipe, objective = fit.recipe, fit.problem.objective
     term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
     if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units is None or units.centre:
@@ -297,13 +298,13 @@ def heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
 
 
 def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
-    """The weighted mean of each column over the rows in which it was seen; 0 if it was seen in none."""
+    """Return the weighted mean of each column over the rows in which it is observed; 0 if there are none."""
     mass = to_host(omega @ seen)
     return np.asarray(to_host(omega @ (values * seen)) / np.where(mass > 0.0, mass, 1.0))
 
 
 def targets_without_units(fit: Fit) -> Iterator[str]:
-    """A sentence if λ was chosen for targets of size one, and these are not."""
+    """Yield a warning if λ was chosen for targets of size one, and these are not."""
     loss, term = fit.recipe.task.loss, fit.problem.objective.integrals[0]
     if not isinstance(fit.given.alpha, str) or loss.degree is not None or term.targets is None:
         return

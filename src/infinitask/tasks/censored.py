@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 FEW_ROWS = 0.2
-"""Weights that are worth less than this fraction of the rows earn a warning."""
+"""A fit warns if the effective number of rows is below this fraction of the rows."""
 
 HEAVY_ROWS, HEAVY_WEIGHT = 0.05, 0.5
-"""So does this fraction of the rows if it holds more than the second fraction of the weight."""
+"""A fit warns if this fraction of the rows has more than the second fraction of the weight."""
 
 UNIDENTIFIED = 0.05
-"""Levels that the data do not identify earn a warning if they are more than this fraction of the measure."""
+"""A fit warns if the levels that the data do not identify are more than this fraction of the measure."""
 
 SHORTEST = 0.1
-"""Levels are identified if this fraction of the rows, those with the shortest follow-up, identifies them: targets that
-are cut off at some x bias the quantiles at others too."""
+"""Levels are identified if this fraction of the rows, those with the shortest follow-up, identifies them: censored
+targets at some x also bias the quantiles at others."""
 
 
 @final
@@ -41,14 +41,14 @@ class KaplanMeier:
 
     G(t⁻) = P(C ≥ t) = ∏_{u < t} (1 − c(u)/r(u)) over the censoring times u, with c(u) the weight of the rows censored
     at u and r(u) that of the rows at risk: those with a later time, and those censored at u. A row whose event occurs
-    at u is not at risk: where times are equal, events come before censorings.
+    at u is not at risk: if times are equal, events come before censorings.
 
     Parameters
     ----------
     times : ndarray (k,)
-        Censoring times, in ascending order.
+        The censoring times, in ascending order.
     survival : ndarray (k + 1,)
-        G before the first of them, and from each of them on.
+        G before the first censoring time, and from each of them on.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class KaplanMeier:
 
     @classmethod
     def of(cls, time: HostArray, event: HostArray, weight: HostArray | None = None) -> Self:
-        """The estimate from times (n,), whether their events were observed (n,), and weights (n,), by default equal."""
+        """Estimate G from times (n,), whether their events were observed (n,), and weights (n,), by default equal."""
         weight = np.ones(np.shape(time)) if weight is None else weight
         values, place = np.unique(time, return_inverse=True)
         total = np.bincount(place, weights=weight)
@@ -77,39 +77,39 @@ class KaplanMeier:
         return f"KaplanMeier({self.times.size} censoring times)"
 
     def __call__(self, X: Any, time: HostArray) -> HostArray:
-        """G(t⁻) for times (n,); the same for every x."""
+        """Return G(t⁻) for times (n,); it is the same for every x."""
         return np.asarray(self.survival[np.searchsorted(self.times, time, side="left")])
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Censoring:
-    """What is known about the censoring of a sample, and how a row counts because of it.
+    """The censoring of a sample, and the weights of rows that result from it.
 
     The horizon τ(x) is the largest event time t with G(t⁻ | x) ≥ floor. A row is complete if its event was observed or
-    if its time reaches the horizon. It counts with the target min(t, τ(x)) and the weight 1/G(min(t, τ(x))⁻ | x); all
-    other rows have weight 0. Quantiles below the horizon are those of the uncensored target, and none can be told
-    beyond it.
+    if its time reaches the horizon. It has the target min(t, τ(x)) and the weight 1/G(min(t, τ(x))⁻ | x); all
+    other rows have weight 0. Quantiles below the horizon are those of the uncensored target, and quantiles
+    beyond it are unknown.
 
     Parameters
     ----------
     survival : callable (X, t) → ndarray (n,)
         G(t⁻ | x) = P(C ≥ t | x).
     floor : float
-        The smallest G that is divided by.
+        The smallest G used as a divisor.
     events : ndarray (k,)
         The event times, in ascending order; the last one is infinite if no row is known to exceed it.
     horizon : float
-        The largest τ(x) that a row is known to exceed; infinite if there is none.
+        The largest τ(x) that a row is known to exceed; infinite if there is no such row.
     average : float
         The fraction of the weight at or below the horizon.
     identified : float
-        The same of the tenth of the rows with the shortest follow-up, if that is less: quantiles of higher levels are
+        The same for the tenth of the rows with the shortest follow-up, if that is less: quantiles of higher levels are
         not identified.
     effective : float
-        (Σw)²/Σw², the number of equally weighted rows that the complete rows are worth.
+        (Σw)²/Σw², the number of equally weighted rows that is equivalent to the complete rows.
     rows : float
-        The same of the weights without censoring: the number of rows, if all count the same.
+        The same for the weights without censoring: the number of rows, if all weights are equal.
     heavy : float
         The fraction of the weight on the heaviest twentieth of the complete rows.
     censored : float
@@ -129,11 +129,11 @@ class Censoring:
 
     @classmethod
     def of(cls, survival: Any, floor: float, X: Any, time: HostArray, event: HostArray, weight: HostArray) -> Self:
-        """From rows X (n, d), times (n,), whether their events were observed (n,), and weights (n,).
+        """Compute it from rows X (n, d), times (n,), whether their events were observed (n,), and weights (n,).
 
         ``survival`` is G, or None for the Kaplan–Meier estimate from these rows.
         """
-        weight = weight / np.max(weight)  # so that no sum overflows
+        weight = weight / np.max(weight)  # no sum can overflow
         counted = weight > 0.0
         events = np.unique(time[event & counted])
         if events.size == 0:
@@ -173,14 +173,14 @@ class Censoring:
         )
 
     def complete(self, X: Any, time: HostArray, event: HostArray, weight: HostArray) -> tuple[HostArray, HostArray]:
-        """The targets (n,) and weights (n,) of rows; the weights are 0 where a row is not complete."""
+        """Return the targets (n,) and weights (n,) of rows; the weight of an incomplete row is 0."""
         horizon = self._horizons(X, time)
         target = np.minimum(time, horizon)
         seen = event | (time >= horizon)
         return target, np.where(seen, weight / np.maximum(self._survival(X, target), self.floor), 0.0)
 
     def _survival(self, X: Any, time: HostArray) -> HostArray:
-        """G(t⁻ | x), checked."""
+        """Check and return G(t⁻ | x)."""
         found = numbers("censoring(X, t)", self.survival(X, time))
         if found.shape != time.shape or not np.all((found >= 0.0) & (found <= 1.0)):
             raise ValueError(
@@ -190,7 +190,7 @@ class Censoring:
         return found
 
     def _check_decreasing(self, X: Any, time: HostArray) -> None:
-        """Raise an error if G increases with t."""
+        """Raise an error if G increases in t."""
         times = np.quantile(time, np.linspace(0.0, 1.0, 9))
         values = np.stack([self._survival(X, np.full(time.shape, t)) for t in times])
         later, row = np.unravel_index(np.argmax(np.diff(values, axis=0)), (8, time.size))
@@ -203,40 +203,40 @@ class Censoring:
 
     @property
     def reason(self) -> str:
-        """Why higher levels are not identified, in words."""
+        """The reason, in words, why higher levels are not identified."""
         beyond = f"{1.0 - self.identified:.0%} of the rows"
         if self.identified < self.average:
             return f"{beyond} with the shortest follow-up outlive it"
         return f"{beyond} outlive the follow-up, which ends at {self.horizon:.4g}"
 
     def _horizons(self, X: Any, time: HostArray) -> HostArray:
-        """τ(x) of each row, by bisection: G falls in t."""
+        """Return τ(x) of each row, by bisection, because G decreases in t."""
         finite = np.append(self.events[:-1], min(self.events[-1], np.max(time)))
         low, high = np.zeros(time.shape, dtype=np.intp), np.full(time.shape, self.events.size)
         while np.any(high - low > 1):
             middle = (low + high) // 2
             reached = self._survival(X, finite[middle]) >= self.floor
-            # where they are neighbours, the middle is the lower one, which is reached or the first
+            # if they are neighbours, the middle is the lower one, which is reached or the first
             low, high = np.where(reached, middle, low), np.where(reached, high, np.maximum(middle, low + 1))
         return np.asarray(self.events[low])
 
 
 def _effective(weight: HostArray) -> float:
-    """(Σw)²/Σw²."""
+    """Return (Σw)²/Σw²."""
     return float(np.sum(weight) ** 2 / np.sum(weight**2))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class CensoredQuantileTask(Task):
-    """h(x)(θ) is the quantile of level θ of a target that is right-censored for some rows.
+    """Quantile regression with right-censored targets: h(x)(θ) is the quantile of level θ.
 
     The loss is that of :class:`QuantileTask`; the rows are weighted by the inverse probability of being uncensored.
 
     Parameters
     ----------
     censoring : Censoring or None
-        What the rows tell about it; None: no rows were seen yet.
+        The censoring of the training rows; None before a fit.
     """
 
     loss: Loss = field(default_factory=Pinball)
@@ -246,7 +246,7 @@ class CensoredQuantileTask(Task):
     defaults: ClassVar[Defaults] = QuantileTask.defaults
 
     def warnings(self, fit: Fit) -> Iterator[str]:
-        """Few rows that hold most of the weight, and levels that the data do not identify."""
+        """Warn if few rows have most of the weight, or the data do not identify some levels."""
         yield from super().warnings(fit)
         found = self.censoring
         if found is None or found.censored == 0.0:

@@ -1,8 +1,8 @@
-"""Decisions between many classes: θ = (θ_1, …, θ_K) is what a missed row of each class costs.
+"""Decisions between many classes: θ = (θ_1, …, θ_K) are the costs of a false negative of each class.
 
-There is a function f_k(x)(θ) for each class, and the largest one decides. In the core, a task is a node θ together with
-a class k: the measure is discrete on such pairs, and :class:`~infinitask.kernels.ClassTask` ties the functions of a
-node.
+There is a function f_k(x)(θ) for each class, and the decision is the class with the largest one. In the core, a task is
+a node θ together with a class k: the measure is discrete on such pairs, and :class:`~infinitask.kernels.ClassTask`
+couples the functions of a node.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 FOLDS, FEWEST_ROWS = 4, 20
-"""Folds of the held-out fits; with fewer rows probabilities stay as they are."""
+"""The number of folds of the held-out fits; with fewer rows probabilities are not calibrated."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ClassesTask(Task):
-    """The largest f_k(x)(θ) decides, which in the best case is the class with the largest θ_k P(y = k | x).
+    """Cost-sensitive decisions: the class with the largest f_k(x)(θ), ideally that with the largest θ_k P(y = k | x).
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class ClassesTask(Task):
     over : Measure or None
         μ on the costs.
     class_order : ndarray (K,) or None
-        The class that each coordinate of evenly spread costs stands for.
+        The class of each coordinate of evenly spread costs.
     calibrated : bool
-        Whether probabilities are scaled so that they suit held-out rows.
+        Whether probabilities are calibrated on held-out rows.
     """
 
     costs: Quadrature | None = None
@@ -55,7 +55,7 @@ class ClassesTask(Task):
     calibrated: bool = False
 
     defaults: ClassVar[Defaults] = Defaults(tolerated_errors=0.0, one_scale=True)
-    """The best λ is taken; one scale for all features suits pixels, of which some hardly vary."""
+    """The best λ is selected; one scale for all features suits pixels, some of which hardly vary."""
     calibrated_as: ClassVar[str] = "share_scale_"
 
     @classmethod
@@ -70,10 +70,10 @@ class ClassesTask(Task):
         smoothing: float,
         calibrated: bool,
     ) -> Self:
-        """The task that a model's ``measure``, ``quadrature`` and ``n_nodes`` ask for.
+        """Return the task for the ``measure``, ``quadrature`` and ``n_nodes`` of a model.
 
-        The rule of a line, which is the default, has no meaning here: in its place the nodes are spread evenly, always
-        the same ones, equal costs among them.
+        The default quadrature rule, made for a line, has no meaning here. Instead the nodes are spread evenly; they are
+        always the same, and include equal costs.
         """
         K = order.size
         over = ClassCosts(K) if measure is None else measure
@@ -100,29 +100,29 @@ class ClassesTask(Task):
 
     @property
     def codes(self) -> HostArray:
-        """The numbers by which the loss knows the classes, (K,)."""
+        """The numbers that encode the classes in the loss, (K,)."""
         assert isinstance(self.loss, MultiClassHinge)
         return self.loss.codes
 
     def kernels(self, kernel: Any, gamma: Any, bias_kernel: Any) -> dict[str, Any]:
-        """The kernels of tasks and bias that a model's parameters ask for."""
+        """Return the kernels of tasks and bias for the parameters of a model."""
         K = self.codes.size
         as_task = bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
         bias = bias_kernel if as_task else ClassTask(task_kernel(bias_kernel, gamma, name="bias_kernel"), K)
         return {"task_kernel": ClassTask(task_kernel(kernel, gamma), K), "bias_kernel": bias}
 
     def shown(self, quadrature: Quadrature) -> tuple[Measure, Quadrature]:
-        """The measure on the costs, and the costs."""
+        """Return the measure on the costs, and the costs."""
         assert self.over is not None
         assert self.costs is not None
         return self.over, self.costs
 
     def scores(self, y: HostArray) -> HostArray:
-        """A column for each class, 1 where y is that class and 0 elsewhere."""
+        """Return an indicator column for each class: 1 if y is that class, else 0."""
         return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < 1e-9))  # codes of classes, up to rounding
 
     def finish(self, fit: Fit, held_out: HeldOut) -> ShareScale | None:
-        """How the fractions of costs at which a class wins become probabilities; None if the data do not tell."""
+        """Return the map from fractions of costs won by a class to probabilities; None if it is not identified."""
         problem, n = fit.problem, int(fit.problem.objective.rows.shape[0])
         if not self.calibrated or self.class_order is None or n < FEWEST_ROWS:
             return None
@@ -136,16 +136,16 @@ class ClassesTask(Task):
         return ShareScale.of(fits, label, held_out.count, points)
 
     def uncalibrated(self) -> Self:
-        """The decisions of the formula."""
+        """Return the same task without calibration."""
         return replace(self, calibrated=False)
 
     def warnings(self, fit: Fit) -> Iterator[str]:
-        """None: the targets are names of classes."""
+        """Yield no warnings: the targets are names of classes."""
         yield from ()
 
 
 def _folds(label: HostArray) -> HostArray:
-    """A fold for each row, the same fraction of each class in all; always the same for the same labels 0, …, K − 1."""
+    """Return stratified folds, one for each row; they are a function of the labels 0, …, K − 1."""
     rng, fold = np.random.default_rng(0), np.empty(label.size, dtype=np.intp)
     order = np.lexsort((rng.permutation(label.size), label))
     fold[order] = np.arange(label.size) % FOLDS
@@ -154,9 +154,9 @@ def _folds(label: HostArray) -> HostArray:
 
 # ------------------------------------------------------------------------------------------ costs of classes
 def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostArray, bool]:
-    """Costs of the classes as (q, K), each summing to one, and whether one list of them was given.
+    """Return the costs of the classes as (q, K), each summing to one, and whether one list of them was given.
 
-    The constructor's 0, and None, stand for equal costs.
+    Both None and the 0 of the constructor mean equal costs.
     """
     K = n_classes
     if theta is None or (np.ndim(theta) == 0 and np.asarray(theta).dtype.kind in "biuf" and theta == 0.0):
@@ -179,9 +179,9 @@ def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostAr
 
 
 def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: int) -> HostArray:
-    """The classes in an order that does not depend on their names, (K,): by weight, then by the means of the features.
+    """Sort the classes independently of their names, (K,): by weight, then by the means of the features.
 
-    Nodes are not symmetric in the classes; in this order other names of the labels change no decision.
+    Nodes are not symmetric in the classes; with this order, renaming labels does not change decisions.
     """
     chosen = 1.0 * (label[:, None] == np.arange(n_classes)) * weight[:, None]
     mass = np.sum(chosen, axis=0)
@@ -190,7 +190,7 @@ def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: in
 
 
 def for_classes(costs: HostArray, order: HostArray) -> HostArray:
-    """Evenly spread costs with each coordinate at the class that it stands for."""
+    """Return evenly spread costs with the coordinates in the order of the classes."""
     found = np.empty_like(costs)
     found[:, order] = costs
     return found

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 FEWEST_ROWS = 5
-"""With fewer rows a fit without a fold could be one without a class, and decisions stay as they were fitted."""
+"""With fewer rows a training set of cross-validation could lack a class, and decisions are not calibrated."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class CostTask(Task):
-    """The sign of h(x)(θ) is the decision; a missed positive costs (1 + θ)/2 and a false alarm (1 − θ)/2.
+    """Cost-sensitive decisions, the sign of h(x)(θ): a false negative costs (1 + θ)/2 and a false positive (1 − θ)/2.
 
     Parameters
     ----------
@@ -40,17 +40,18 @@ class CostTask(Task):
     calibrated: bool = False
 
     defaults: ClassVar[Defaults] = Defaults(nodes=32, tolerated_errors=0.0)
-    """The few rows of a rare class are never sure to tell two λ apart: the best one is taken."""
+    """The few rows of a rare class cannot distinguish two λ reliably: the best one is selected."""
 
     @property
     def may_hold_bias(self) -> bool:
-        """With rare classes b(θ) jumps near an end of Θ, and has to be free to do so, unless decisions are
-        calibrated.
+        """Whether a free bias has a tiny ridge; True if decisions are calibrated.
+
+        Without calibration b(θ) must be free to jump near an end of Θ, as it does with rare classes.
         """
         return self.calibrated or super().may_hold_bias
 
     def finish(self, fit: Fit, held_out: HeldOut) -> Shift | None:
-        """The shift of decisions that suits held-out rows."""
+        """Return the shift of decisions, calibrated on held-out rows."""
         if not self.calibrated:
             return None
         if held_out.count < FEWEST_ROWS:
@@ -60,11 +61,11 @@ class CostTask(Task):
         return decision_shift(held_out, held_out.fits(ROUGH_GAP), self.measure, to_host(targets)[:, 0] > 0.0)
 
     def uncalibrated(self) -> Self:
-        """The decisions of the formula."""
+        """Return the same task without calibration."""
         return replace(self, calibrated=False)
 
     def warnings(self, fit: Fit) -> Iterator[str]:
-        """One decision for all rows and trade-offs."""
+        """Warn if there is only one decision for all rows and trade-offs."""
         if fit.calibration is not None:
             return
         nodes = fit.quadrature.nodes
@@ -76,15 +77,15 @@ class CostTask(Task):
             )
 
     def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """See :meth:`Task.at_levels`; shifted."""
+        """See :meth:`Task.at_levels`; values are shifted."""
         shift = learnt.shift(levels)
         for rows, values in super().at_levels(learnt, X, levels):
             yield rows, values + shift
 
     def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """See :meth:`Task.answer`; shifted."""
+        """See :meth:`Task.answer`; values are shifted."""
         return super().answer(learnt, X, theta) + learnt.shift(theta[:, 0])
 
     def answer_each(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """See :meth:`Task.answer_each`; all rows at once."""
+        """See :meth:`Task.answer_each`; all rows are predicted at once."""
         return learnt.field.paired(X, theta) + learnt.shift(theta[:, 0])

@@ -1,4 +1,4 @@
-"""Curves as targets: θ is the point at which a curve was seen."""
+"""Curves as targets: θ is the point at which a curve is observed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from infinitask.tasks.base import Defaults, Task
 @final
 @dataclass(frozen=True, eq=False)
 class CurveTask(Task):
-    """h(x)(θ) is the value at θ of the curve that belongs to x; every row has targets of its own."""
+    """Function-valued regression: h(x)(θ) is the value at θ of the curve of x; every row has its own targets."""
 
     loss: Loss = field(default_factory=Squared)
     measure: Measure = field(default_factory=Uniform)
 
     @property
     def defaults(self) -> Defaults:  # type: ignore[override]
-        """Bandwidths follow the squares whatever λ is; other losses have their own λ."""
+        """Bandwidths are selected as for the squared loss for any λ; other losses have their own λ."""
         return Defaults(any_alpha=isinstance(self.loss, Squared))

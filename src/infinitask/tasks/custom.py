@@ -1,4 +1,4 @@
-"""The task of a loss that a user chose by name or wrote."""
+"""The task for a loss given by name, or for a custom loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TASKS: tuple[tuple[type[Loss] | tuple[type[Loss], ...], type[Task]], ...] = (
 
 
 def task_for(loss: Loss, measure: Measure, **parts: Any) -> Task:
-    """The task with the defaults that suit a loss; :class:`Task` itself for a loss of the user's.
+    """Return the task with the defaults for a loss; :class:`Task` itself for a custom loss.
 
     Parameters
     ----------

@@ -10,20 +10,20 @@ from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Defaults, Task
 
 WIDEST_TUBE = 2.0
-"""The largest half-width by default, in units of the spread of y."""
+"""The default maximum of the half-width, in units of the spread of y."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class EpsilonTask(Task):
-    """h(x)(θ) is the regression that ignores errors up to θ: the ε-insensitive loss."""
+    """Support vector regression with the ε-insensitive loss: h(x)(θ) ignores errors up to θ."""
 
     loss: Loss = field(default_factory=EpsilonInsensitive)
     measure: Measure = field(default_factory=Uniform)
 
     defaults: ClassVar[Defaults] = Defaults(ridge=0.8)
-    """As of the pinball loss, which is as flat."""
+    """The same as for the pinball loss, whose curvature is similar."""
 
     def up_to(self, spread: float) -> Self:
-        """The task for tubes of targets with this spread."""
+        """Return the task for tubes of targets with this spread."""
         return replace(self, measure=Uniform(0.0, WIDEST_TUBE * spread))

@@ -14,7 +14,7 @@ from infinitask.tasks.base import Task
 @final
 @dataclass(frozen=True, eq=False)
 class ExpectileTask(Task):
-    """h(x)(θ) is the expectile of level θ of y given x: the asymmetric squared loss."""
+    """Expectile regression with the asymmetric squared loss: h(x)(θ) is the expectile of level θ of y given x."""
 
     loss: Loss = field(default_factory=Expectile)
     measure: Measure = field(default_factory=partial(Uniform, 0.0, 1.0))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 SORTING_LEVELS = 257
-"""Levels at which nested sets are sorted, and at which the level of a row is looked for before it is interpolated."""
+"""The number of levels at which nested sets are sorted, and between which the level of a row is interpolated."""
 
 HELD_OUT_GAP = 1e-3
 """The duality gap of held-out fits. The ends of Θ have little weight in the objective: with 1e-2 the fraction outside
@@ -34,26 +34,26 @@ ON_BOUNDARY = 1e-4
 """A row is on the boundary of a level set if |h − t| is below this fraction of t."""
 
 FEWEST_ROWS = 100
-"""With fewer rows, many of them on a boundary are no surprise."""
+"""With fewer rows, many rows on a boundary are expected."""
 
 MANY_ON_BOUNDARY, WIDENING = 0.3, 3.0
-"""Where more than this fraction of the rows lie on a boundary, γ is divided by the second number and the fit
+"""If more than this fraction of the rows is on a boundary, γ is divided by the second number and the fit is
 repeated."""
 
 WIDE_BOUNDARY, WIDE_TIE = 0.5, 0.25
-"""A larger fraction of rows on a boundary earns a warning; the second if at most half of the rows are distinct."""
+"""A fit warns if a larger fraction of rows is on a boundary; the second applies if at most half are distinct."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LevelSetTask(Task):
-    """{x: h(x)(θ) ≥ t(θ)} leaves out a fraction θ of the data; the threshold is t = −b, which the objective rewards.
+    """Level sets {x: h(x)(θ) ≥ t(θ)} that exclude a fraction θ of the data; the objective rewards the threshold t = −b.
 
     Parameters
     ----------
     exact_fractions : "held-out", True or False
-        Whether the threshold is calibrated so that a fraction θ of new rows ("held-out") or of the training rows (True)
-        lies outside.
+        Whether to calibrate the threshold: a fraction θ of new rows ("held-out") or of the training rows (True)
+        is then outside.
     """
 
     loss: Loss = field(default_factory=LevelSet)
@@ -62,14 +62,14 @@ class LevelSetTask(Task):
     exact_fractions: bool | str = False
 
     defaults: ClassVar[Defaults] = Defaults(robust=True, width=5.0, node_gaps=5.0)
-    """A narrower kernel than regressions have, spreads that outliers do not move, and nodes that hold h between them.
+    """A narrower kernel than for regressions, robust spreads, and nodes that also determine h between them.
 
     The mean AUC of 12 anomaly problems is 0.88 with the median rule and 0.91 with four times its γ."""
     bias_slope: ClassVar[float] = 1.0
 
     @classmethod
     def over(cls, measure: Measure, **parts: object) -> Self:
-        """The task for a measure on the fractions; raises an error if they are not in (0, 1]."""
+        """Return the task for a measure on the fractions; raise an error if they are not in (0, 1]."""
         low, high = (float(np.ravel(end)[0]) for end in measure.support)
         if measure.dim != 1 or not (low > 0.0 and high <= 1.0):
             raise ValueError(
@@ -80,29 +80,29 @@ class LevelSetTask(Task):
 
     # ---------------------------------------------------------------------------------------- after the fit
     def widened(self, fit: Fit) -> float | None:
-        """A wider kernel if many rows lie on a boundary.
+        """Return the factor of γ for a wider kernel if many rows are on a boundary.
 
-        With one feature a narrow kernel can be flat wherever there are rows, and rounding decides which of them are
+        With one feature a narrow kernel can be flat wherever there are rows, and rounding determines which of them are
         outside.
         """
         few = fit.problem.objective.rows.shape[0] < FEWEST_ROWS
         return None if few or np.max(_on_boundary(fit)) <= MANY_ON_BOUNDARY else 1.0 / WIDENING
 
     def finish(self, fit: Fit, held_out: HeldOut) -> Shift | None:
-        """The shift of the threshold."""
+        """Return the shift of the threshold."""
         if not self.exact_fractions:
             return None
-        # of very many rows those of a sample are as good as new ones
+        # if there are many rows, those of a sample are as good as new rows
         if self.exact_fractions is True or held_out.sampled or held_out.count < 2:
             return training_quantiles(fit.problem, fit.field, self.measure)
         return held_out_quantiles(held_out, held_out.fits(HELD_OUT_GAP), self.measure)
 
     def uncalibrated(self) -> Self:
-        """The sets of the formula, as they are."""
+        """Return the same task without calibration and order."""
         return replace(self, exact_fractions=False, order=Order())
 
     def warnings(self, fit: Fit) -> Iterator[str]:
-        """Boundaries that hold many rows."""
+        """Warn if many rows are on a boundary."""
         if fit.n_rows < FEWEST_ROWS:
             return
         fraction = _on_boundary(fit)
@@ -112,7 +112,7 @@ class LevelSetTask(Task):
             "boundary of the set itself, to the accuracy of the fit"
         )
         distinct = int(fit.problem.objective.rows.shape[0])
-        # the rows of a sample are compared with each other: equal ones were merged among them, not among all rows
+        # equal rows were merged within the sample, not among all rows
         posed = fit.n_rows if fit.n_sampled is None else fit.n_sampled
         if posed >= 2.0 * distinct and fraction[worst] > WIDE_TIE:
             rows = f"the {posed:.0f} rows" + ("" if fit.n_sampled is None else " of the sample")
@@ -129,7 +129,7 @@ class LevelSetTask(Task):
 
     # ------------------------------------------------------------------------------------------- prediction
     def sorting_levels(self, learnt: Learnt) -> HostArray:
-        """Where curves are sorted; of a few fractions only these: h is not held to anything between them."""
+        """Return the levels at which curves are sorted; for few fractions only these, as h is arbitrary elsewhere."""
         atoms = self.measure.atoms()
         return np.unique(learnt.levels(self.ends, SORTING_LEVELS) if atoms is None else atoms.nodes)
 
@@ -140,13 +140,13 @@ class LevelSetTask(Task):
         return low, high
 
     def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """h − t at many levels."""
+        """Yield h − t at many levels."""
         shift = learnt.shift(levels)
         for rows, values in super().at_levels(learnt, X, levels):
             yield rows, values - shift
 
     def curves(self, learnt: Learnt, X: Array) -> Iterator[tuple[slice, Rearrangement]]:
-        """θ ↦ h(x)(θ) − t(θ), in descending order for every x."""
+        """Yield the curves θ ↦ h(x)(θ) − t(θ), in descending order for every x."""
         levels = self.sorting_levels(learnt)
         for rows, values in self.at_levels(learnt, X, levels):
             if levels.size == 1:  # one set is nested; a curve needs two points
@@ -156,26 +156,26 @@ class LevelSetTask(Task):
                 yield rows, Rearrangement.of(levels, values, increasing=False)
 
     def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """h − t: nonnegative inside; in descending order over θ if the sets are nested."""
+        """Return h − t: nonnegative inside, and in descending order over θ if the sets are nested."""
         if not self.order.rearranged:
             return learnt.field(X, theta) - learnt.shift(theta[:, 0])
         fractions = np.clip(theta[:, 0], *self.ends)
         return np.concatenate([self._signed(curves, fractions) for _, curves in self.curves(learnt, X)])
 
     def leaves_at(self, curves: Rearrangement) -> HostArray:
-        """θ*, the level at which rows with sorted curves leave the set; just below Θ if they are outside throughout."""
+        """Return θ*, the level at which rows with sorted curves leave the set; just below Θ if always outside."""
         low, high = self.ends
         found = np.clip(sign_change(curves.levels, curves.values), low, high)
         return np.asarray(np.where(curves.values[:, 0] >= 0.0, found, np.nextafter(low, -np.inf)))
 
     def _signed(self, curves: Rearrangement, fractions: HostArray) -> HostArray:
-        """Values of sorted curves; the sign is that of θ* − ν to the last bit, which interpolation may round to 0."""
+        """Evaluate sorted curves with exactly the sign of θ* − ν, which interpolation may round to 0."""
         values, inside = curves(fractions), fractions <= self.leaves_at(curves)[:, None]
         return np.where(inside, np.maximum(values, 0.0), np.minimum(values, np.nextafter(0.0, -1.0)))
 
 
 def _on_boundary(fit: Fit) -> HostArray:
-    """The fraction of the training rows on the boundary of the set of each node, (m,)."""
+    """Return the fraction of the training rows on the boundary of the set of each node, (m,)."""
     z, rows = fit.solution.z, some_rows(fit)
     values, omega = fit.problem.values(z, rows), to_host(fit.problem.objective.sample_weight)[rows]
     mean_threshold = abs(float(fit.problem.objective.linear @ z))

@@ -19,32 +19,32 @@ from infinitask.tasks.base import Defaults, Learnt, Task
 @final
 @dataclass(frozen=True, eq=False)
 class QuantileTask(Task):
-    """h(x)(θ) is the quantile of level θ of y given x: the pinball loss, or its smoothed form for M-quantiles.
+    """Quantile regression with the pinball loss, or its smoothed form for M-quantiles, at levels θ.
 
-    The order in θ keeps curves from crossing. A map of levels (``Levels``) may calibrate
-    them: level θ is then read at the level whose quantile covers a fraction θ of held-out rows.
+    The order in θ prevents crossing. A map of levels (``Levels``) may calibrate
+    the curves: level θ is then evaluated at the level whose quantile covers a fraction θ of held-out rows.
     """
 
     loss: Loss = field(default_factory=Pinball)
     measure: Measure = field(default_factory=partial(Uniform, 0.0, 1.0))
 
     defaults: ClassVar[Defaults] = Defaults(ridge=0.8)
-    """The pinball loss of 24 tables is smallest between 0.3 and 1; intervals are too narrow at the lower end."""
+    """The pinball loss on 24 data sets is smallest between 0.3 and 1; intervals are too narrow at the lower end."""
     calibrated_as: ClassVar[str] = "levels_"
 
     @staticmethod
     def loss_for(smoothing: float) -> Loss:
-        """The loss of M-quantiles with this κ; 0: of quantiles."""
+        """Return the loss of M-quantiles with this κ; 0: the loss of quantiles."""
         return MQuantile(float(smoothing)) if smoothing > 0.0 else Pinball()
 
     def curves(self, learnt: Learnt, X: Array) -> Iterator[tuple[slice, Rearrangement]]:
-        """See :meth:`Task.curves`; calibrated."""
+        """See :meth:`Task.curves`; the curves are calibrated."""
         levels: Levels | None = learnt.calibration
         for rows, curves in super().curves(learnt, X):
             yield rows, curves if levels is None else levels.curves(curves)
 
     def answer(self, learnt: Learnt, X: Array, theta: HostArray) -> HostArray:
-        """See :meth:`Task.answer`; calibrated."""
+        """See :meth:`Task.answer`; the values are calibrated."""
         levels: Levels | None = learnt.calibration
         if levels is None:
             return super().answer(learnt, X, theta)
