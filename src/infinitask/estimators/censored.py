@@ -65,8 +65,8 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
     ----------
     censoring_ : Censoring
         The censoring of the training rows: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified``
-        is the highest level that the data identify on average over x, and ``effective`` is the effective sample size of
-        the weights.
+        is the highest level that the data identify, on average over x or for the tenth of the rows with the shortest
+        follow-up, and ``effective`` is the effective sample size of the weights.
     calibration_ : ConformalCalibration
         Only after :meth:`conformalize`.
     smallest_slope_ : float
