@@ -1,4 +1,4 @@
-"""From a recipe and data to a fit: the one way is :func:`learn`."""
+"""Fits: :func:`learn` turns a recipe and data into a fit."""
 
 from ._data import Data
 from ._fit import Fit

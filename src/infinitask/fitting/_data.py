@@ -1,4 +1,4 @@
-"""The rows of a fit, in an order that does not depend on how they were given."""
+"""The rows of a fit, in a canonical order."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 
 FEWEST_DISTINCT_ROWS = 20
-"""With fewer different rows, equal rows may be equal by chance and are not taken for copies of one observation."""
+"""With fewer distinct rows, equal rows may be equal by chance and are not treated as copies of one observation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows of a fit; :meth:`canonical` puts them in an order that does not depend on how they were given.
+    """The rows of a fit; :meth:`canonical` sorts them, which makes a fit independent of their order.
 
     Parameters
     ----------
     X : ndarray (n, d)
         Features, or rows of the Gram matrix.
-    y : ndarray (n,), or (n, m) for a target of its own at every node, or None
+    y : ndarray (n,), or (n, m) for separate targets at every node, or None
     weight : ndarray (n,)
-        Not negative, summing to one.
+        Nonnegative, summing to one.
     copies : ndarray (n,)
-        Number of observations that each row stands for, by default one. A leave-one-out error holds out one of them.
+        The number of observations that each row represents, by default one. A leave-one-out error holds out one of
+        them.
     share : ndarray (n, m) or None
-        Weight of each of the targets (n, m), beside the weights of rows and nodes. A target of weight 0 is missing,
-        and its value does not matter. None: 1 everywhere.
+        The weight of each target (n, m), in addition to the weights of rows and nodes. A target of weight 0 is missing,
+        and its value is ignored. None: 1 everywhere.
     """
 
     X: HostArray
@@ -48,7 +49,7 @@ class Data:
 
     @property
     def pair_weight(self) -> HostArray:
-        """Weight of each target, (n, 1), or (n, m) if every pair has its own; it need not sum to one."""
+        """Return the weight of each target, (n, 1), or (n, m) if every pair has its own; it need not sum to one."""
         weight = self.weight[:, None]
         return weight if self.share is None else weight * self.share
 
@@ -56,11 +57,11 @@ class Data:
     def canonical(
         cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False, share: HostArray | None = None
     ) -> Data:
-        """Drop rows of weight 0, merge equal rows, sort; without weights all rows count the same.
+        """Drop rows of weight 0, merge equal rows, sort; without weights all rows are weighted equally.
 
-        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
-        they become the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as
-        they are.
+        A row that occurs twice and a row of weight two define the same problem, and so do two orders of the rows. Here
+        they also become the same numbers, which makes the fit bitwise equal. Rows of a Gram matrix are
+        unchanged.
         """
         X, y = np.asarray(X, dtype=np.float64), None if y is None else np.asarray(y, dtype=np.float64)
         weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -70,7 +71,7 @@ class Data:
                 f"Data of shapes {X.shape}, {None if y is None else y.shape} and {weight.shape} were given; expected X "
                 "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
             )
-        # a whole weight k and a row that is repeated k times are the same data
+        # an integer weight k and a row that is repeated k times are the same data
         whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= 1e6)
         copies = np.where(kept, weight if whole else 1.0, 0.0)
         if not np.all(kept):
@@ -80,7 +81,7 @@ class Data:
                 X = X[:, kept]
         if not gram:
             table = np.column_stack([part for part in (X, y, share) if part is not None])
-            # the weight decides last, so that sums of weights do not depend on the order either
+            # sort by weight last, which makes sums of weights independent of the order too
             order = np.lexsort((weight, *table.T[::-1]))
             table = table[order]
             fresh = np.ones(order.size, dtype=bool)
@@ -89,15 +90,15 @@ class Data:
             place = np.cumsum(fresh) - 1
             weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
             X, y, share = (None if part is None else part[first] for part in (X, y, share))
-        weight = weight / np.max(weight)  # so that the sum cannot overflow
+        weight = weight / np.max(weight)  # the sum cannot overflow
         return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies), share)
 
 
 def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
-    """The number of observations that each sorted row stands for, from the number of its copies, (n,).
+    """Return the number of observations that each sorted row represents, given the number of its copies, (n,).
 
-    A cell of a table of categories holds many observations. Copies of one row of numbers are one observation: if one
-    copy were held out, the others would give away its target, and rows written twice would be interpolated. Repeating
+    A cell of a table of categories contains many observations. Copies of one row of numbers are one observation: if one
+    copy were held out, the others would reveal its target, and duplicated rows would be interpolated. Repeating
     all rows, or doubling all weights, changes nothing.
     """
     copies = copies / max(int(np.gcd.reduce(copies.astype(np.int64))), 1)

@@ -1,22 +1,22 @@
 r"""Resolve the defaults of a recipe: the units of y, the scale of each feature, λ, and the ridge of a free bias.
 
-A number that a user gives is used as it is, in the user's own units. "auto" is resolved here, before the problem is
+A number given by the user is used unchanged, in the user's units. "auto" is resolved here, before the problem is
 posed, in some milliseconds:
 
-* ``gamma="auto"``: each feature is measured in its own spread; the length scale is the median distance or, if λ is
+* ``gamma="auto"``: each feature is scaled by its own spread; the length scale is the median distance or, if λ is
   "auto" too, 2 or 4 times that, or half;
 * ``alpha="auto"``: λ.
 
 Both minimise the leave-one-out error of a kernel ridge regression of the normal scores of y. Normal scores make the
 choice independent of outliers and of the units of y. Classification regresses an indicator for each class and adds the
-errors. It also tries one scale for all features. With the features √ω φ = U diag(√e) Vᵀ, the constant among them, and
-the residuals r = (I − S) √ω t, the error is, for every λ at once,
+errors. It also tries one scale for all features. With the features √ω φ = U diag(√e) Vᵀ, which include the constant,
+and the residuals r = (I − S) √ω t, the error for all λ is
 
 .. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad
     S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
 
-Of the λ that are about as good, the largest is taken. A loss that is less curved than the square needs a smaller
-λ for the same smoothing: see :class:`~infinitask.tasks.Defaults` of its task.
+The largest λ that is about as good as the best one is selected. A loss that is less curved than the square needs a
+smaller λ for the same smoothing: see :class:`~infinitask.tasks.Defaults` of its task.
 """
 
 from __future__ import annotations
@@ -38,50 +38,50 @@ from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Metric, Scaled, i
 from infinitask.tasks import Task
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
-"""The most rows and features of the regressions that choose bandwidth and λ."""
+"""The maximum numbers of rows and features of the regressions that select bandwidth and λ."""
 
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
-"""The λ that are tried for a kernel with k(x, x) = 1; the grid is longer for larger and smaller kernels."""
+"""The candidates of λ for a kernel with k(x, x) = 1; the grid is longer for larger and smaller kernels."""
 
 RUNS_OF_NODES = 10
-"""Number of runs of neighbouring nodes over which curves with missing points are averaged."""
+"""The number of runs of neighbouring nodes over which curves with missing points are averaged."""
 
 GAMMA_FACTORS = (1.0, 1 / 16, 1 / 4, 4.0)
-"""Multiples of the γ of the median rule that are tried: length scales of 1, 4, 2 and ½ times the median distance."""
+"""Candidate multiples of the γ of the median rule: length scales of 1, 4, 2 and ½ times the median distance."""
 
 MAX_SCALED_FEATURES, MIN_ROWS_FOR_SCALES, ROWS_PER_SCALE = 60, 200, 8
 """A scale for each feature is tried with at most 60 features, at least 200 rows, and at least 8 rows for each feature.
-With fewer rows it is a gamble; with more features a fit takes a quarter longer."""
+With fewer rows the result is unreliable; with more features a fit takes a quarter longer."""
 
 MAX_SCALE_ROWS = 150
 """Scales are learnt from at most 150 rows, in about a tenth of a second."""
 
 CLEARLY_BETTER = 0.9
-"""Scales are used if the leave-one-out error of other rows is below this fraction of that without them."""
+"""Scales are used if their leave-one-out error on other rows is below this fraction of the error without them."""
 
 IQR_OF_NORMAL = 1.349
 """The interquartile range of a normal distribution, in standard deviations."""
 
 OUTLIER, MAX_OUTLIERS = 20.0, 0.05
-"""Values beyond 20 robust deviations from the median are clipped to that distance: a single outlier would otherwise
-hide its column. If more than 5% of the values are so far away, they are not outliers."""
+"""Values beyond 20 robust deviations from the median are clipped to that distance: otherwise a single outlier would
+mask its column. If more than 5% of the values are this far away, they are not outliers."""
 
 RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
-"""λ chosen from a part of the rows falls with this power of n, and is at least SMALLEST_RIDGE/n: a few rows that lie on
-a curve would otherwise be interpolated, and no duality gap be reached."""
+"""λ selected on a subset of the rows decreases with this power of n, and is at least SMALLEST_RIDGE/n: a few rows on
+a curve would otherwise be interpolated, and no duality gap would be reached."""
 
 
 def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
-    """The recipe with everything that depends on the data written as numbers.
+    """Return the recipe with all data-dependent defaults replaced by numbers.
 
     Parameters
     ----------
     recipe : Recipe
     data : Data
     widths : bool
-        Whether other widths are tried for a kernel object that has a ``gamma``, too.
+        Whether to try other widths also for a kernel object with a ``gamma``.
     rows : int or None
-        Number of rows of the fit, if the data are a sample of them; None: those of the data.
+        The number of rows of the fit, if the data are a sample of them; None: that of the data.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | No
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = kernel_by_rule(recipe, data.X)
     chosen = _is_auto(recipe.alpha)
-    # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
+    # a wide kernel requires a small λ: if λ is given, use the median rule, and one kernel for a path of λ
     wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or recipe.task.defaults.any_alpha)
     if wide or widths or chosen:
         factors = GAMMA_FACTORS if wide or widths else (1.0,)
@@ -127,14 +127,14 @@ def _units(recipe: Recipe, data: Data) -> Units:
     if data.y is None or recipe.task.loss.degree is None:
         return Units()
     weight = data.weight if data.share is None else data.pair_weight
-    if recipe.task.loss.degree == 1:  # the squared loss follows outliers, as it should
+    if recipe.task.loss.degree == 1:  # the squared loss must remain sensitive to outliers
         check_far_targets(data.y, weight)
     return Units.of(data.y, weight, centred=recipe.bias_is_free)
 
 
 # -------------------------------------------------------------------------------------------------- features
 def kernel_by_rule(recipe: Recipe, X: HostArray) -> InputKernel:
-    """A named kernel with the bandwidth of a rule; any other kernel as it was given."""
+    """Return a named kernel with the bandwidth of a rule; other kernels are returned unchanged."""
     if not takes_gamma(recipe.kernel) or not isinstance(recipe.gamma, str):
         return input_kernel(recipe.kernel, recipe.gamma)
     if not _is_auto(recipe.gamma):
@@ -147,11 +147,11 @@ def kernel_by_rule(recipe: Recipe, X: HostArray) -> InputKernel:
 
 
 def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
-    """One over the spread of each feature; 0 for a feature that does not vary.
+    """Return one over the spread of each feature; 0 for a constant feature.
 
     The spread is the standard deviation with outliers clipped. ``robust``: it is the interquartile range, scaled to a
-    standard deviation of the normal distribution, if that is not 0, and the size of a feature that does not vary.
-    Level sets use the latter: in their data outliers are expected, and a constant feature that begins to vary is one.
+    standard deviation of the normal distribution, if that is not 0, and the size of a constant feature.
+    Level sets use the robust spread: their data contain outliers, and a constant feature that begins to vary is one.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
     (1.0, 0.0)
     """
     size = np.max(np.abs(X), axis=0)
-    unit = np.where(size > 0.0, size, 1.0)  # so that squares neither overflow nor vanish
+    unit = np.where(size > 0.0, size, 1.0)  # squares then neither overflow nor vanish
     middle, quartiles = np.median(X, axis=0), np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
     # if many values are far away, most are one value and its rounding (an encoded category), and quartiles are noise
     far = OUTLIER * quartiles
@@ -184,7 +184,7 @@ def _regressed(
     own_scales: bool,
     rows: int | None,
 ) -> tuple[InputKernel, float]:
-    """The kernel with γ times the best of the factors, and λ for half the squared loss."""
+    """Return the kernel with γ times the best factor, and λ for half the squared loss."""
     X, t, weight, copies = some_rows(data, task)
     tolerated = task.defaults.tolerated_errors
     n = data.weight.size
@@ -204,7 +204,7 @@ def _regressed(
         float(each[about_as_good(errors, weight, copies, tolerated)[-1]])
         for errors, each in zip(found, tried, strict=True)
     ]
-    # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
+    # a wide kernel with a small λ is equivalent to a narrow one with a large λ, which is solved faster
     best = max(about_as_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
     kernel, ridge = kernels[best], ridges[best]
     if own_scales and isinstance(kernel, Scaled):
@@ -217,9 +217,9 @@ def _regressed(
 
 
 def _one_scale(kernel: Scaled, X: HostArray) -> InputKernel:
-    """The kernel with one scale for all features, which suits features in the same units.
+    """Return the kernel with one scale for all features, which suits features in the same units.
 
-    Pixels at the border of an image hardly vary, and in units of their own spread they are noise.
+    Pixels at the border of an image hardly vary; scaled by their own spread, they are noise.
     """
     scales = np.asarray(kernel.scales)
     middle = float(np.median(scales[scales > 0.0])) if np.any(scales > 0.0) else 1.0
@@ -228,14 +228,14 @@ def _one_scale(kernel: Scaled, X: HostArray) -> InputKernel:
 
 
 def shrinkage(some: int, rows: int) -> float:
-    """The factor from λ of some rows to λ of all rows."""
+    """Return the factor between λ for some rows and λ for all rows."""
     return float((some / rows) ** RIDGE_RATE)
 
 
 def with_own_scales(
     kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray, fewest: int = MIN_ROWS_FOR_SCALES
 ) -> InputKernel | None:
-    """The kernel with a scale for each feature learnt from the targets; None unless it is clearly better.
+    """Return the kernel with a scale for each feature, learnt from the targets; None unless it is clearly better.
 
     Scales learnt from one half of the rows are compared by the leave-one-out error on the other half.
     """
@@ -267,17 +267,17 @@ def with_own_scales(
 
 
 def relevance(X: HostArray, t: HostArray) -> HostArray:
-    """A scale for each feature that maximises the marginal likelihood of a Gaussian process with t = f(X) + noise.
+    """Return scales of features that maximise the marginal likelihood of a Gaussian process with t = f(X) + noise.
 
-    The kernel is exp(−½ Σ_j s_j² (x_j − z_j)²). A weak prior holds each s_j near the value that suits standardised
-    features that all matter.
+    The kernel is exp(−½ Σ_j s_j² (x_j − z_j)²). A weak prior keeps each s_j near the value for standardised
+    features that are all relevant.
 
     Parameters
     ----------
     X : ndarray (n, d)
         Standardised; at most a few hundred rows, because memory grows as n²d.
     t : ndarray (n,)
-        Of mean 0 and size 1.
+        Targets of mean 0 and size 1.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def relevance(X: HostArray, t: HostArray) -> HostArray:
 
 
 def with_width(kernel: InputKernel, factor: float) -> InputKernel:
-    """The kernel with γ times a factor."""
+    """Return the kernel with γ times a factor."""
     around = isinstance(kernel, (Scaled, Metric))
     inner = kernel.kernel if around else kernel
     changed: InputKernel = clone(inner).set_params(gamma=factor * inner.gamma)
@@ -327,7 +327,7 @@ def with_width(kernel: InputKernel, factor: float) -> InputKernel:
 
 # ------------------------------------------------------------- kernel ridge regression and its leave-one-out error
 def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
-    """Positions of candidates whose error is within some standard errors of the best, from squared errors (k, n)."""
+    """Return positions of candidates within some standard errors of the best, given squared errors (k, n)."""
     difference = errors - errors[np.argmin(errors @ weight)]
     mean = difference @ weight
     deviation = np.sqrt(np.maximum((difference - mean[:, None]) ** 2 @ weight, 0.0))
@@ -335,9 +335,9 @@ def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, toler
 
 
 def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
-    """Features of a kernel, (n, r) with r ≤ :data:`MAX_FEATURES`."""
+    """Return features of a kernel, (n, r) with r ≤ :data:`MAX_FEATURES`."""
     largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
-    exact = max(1e-15, float(RIDGES[0]) / max(1.0, largest))  # relative: a small column of a linear kernel counts
+    exact = max(1e-15, float(RIDGES[0]) / max(1.0, largest))  # relative: a small column of a linear kernel matters
     features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
     return np.asarray(features.values)
 
@@ -345,19 +345,19 @@ def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
 def leave_one_out(
     phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES, copies: HostArray | float = 1.0
 ) -> HostArray:
-    """The squared leave-one-out errors of a ridge regression with a constant, (k, n), for every λ.
+    """Return the squared leave-one-out errors of a ridge regression with a constant, (k, n), for every λ.
 
     Parameters
     ----------
     phi : ndarray (n, r)
         Features.
     t : ndarray (n,) or (n, c)
-        The errors of several columns are added.
+        The targets; the errors of several columns are added.
     weight : ndarray (n,)
         Positive, summing to one.
     ridges : ndarray (k,)
     copies : ndarray (n,) or float
-        Number of observations that a row stands for; one of them is held out.
+        The number of observations that a row represents; one of them is held out.
 
     Examples
     --------
@@ -384,7 +384,7 @@ def leave_one_out(
 
 
 def some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:
-    """X, normal scores of y or a column for each of many classes, weights and copies of at most MAX_ROWS rows."""
+    """Return X, normal scores of y or an indicator per class, weights and copies of at most MAX_ROWS rows."""
     if data.y is None:
         raise ValueError("alpha='auto' was given without targets; give alpha a number.")
     n = data.weight.size
@@ -396,7 +396,7 @@ def some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArra
 
 
 def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
-    """One number for each row of targets (n, m): the mean, or the leading component if targets are missing, (n,).
+    """Return one number for each row of targets (n, m): the mean, or the leading component if targets are missing.
 
     Curves with missing points are first averaged over runs of neighbouring nodes.
     """
@@ -412,7 +412,7 @@ def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
 
 
 def ridges_for(size: float) -> HostArray:
-    """The λ that are tried for a kernel whose k(x, x) has the mean ``size``, (k,).
+    """Return the candidates of λ for a kernel whose k(x, x) has the mean ``size``, (k,).
 
     A feature in dollars makes a linear kernel large, and a column of small numbers beside it still needs a small λ.
     """

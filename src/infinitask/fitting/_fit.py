@@ -26,7 +26,7 @@ from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve, solve
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 SMOOTH_BIAS_RIDGE = 1e-6
-"""λ_b of the rough fit with a smooth bias at whose solution a fit with a free bias starts."""
+"""λ_b of the rough fit with a smooth bias whose solution is the start of a fit with a free bias."""
 
 
 class Stream(Protocol):
@@ -34,13 +34,13 @@ class Stream(Protocol):
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def described(self, problem: Problem) -> Problem:
-        """The problem of the sample, whose features say where their landmarks come from."""
+        """Return the problem of the sample, with a description of the origin of its landmarks."""
 
     def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
-        """The solution over all rows, in the features of the problem of the sample."""
+        """Return the solution over all rows, in the features of the problem of the sample."""
 
 
 @final
@@ -53,23 +53,23 @@ class Fit:
     field : Field
         h.
     solution : Solution
-        The unknowns, the certified bounds and why the solver stopped.
+        The unknowns, the certified bounds and the reason why the solver stopped.
     recipe : Recipe
-        The recipe that was used, with everything that the data decided as numbers.
+        The recipe with all data-dependent defaults resolved.
     given : Recipe
-        The recipe as it was given.
+        The recipe before its defaults were resolved.
     problem : Problem
-        The problem that was posed, in the units of the recipe, with the features of the training rows.
+        The posed problem, in the units of the recipe, with the features of the training rows.
     smallest_slope : float or None
-        If order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
+        If order is a constraint: a proved lower bound on ∂h/∂θ for all θ and all training rows.
     calibration : object or None
-        What the task calibrated after the fit: see :meth:`~infinitask.tasks.Task.finish`.
+        The post-fit calibration of the task; see :meth:`~infinitask.tasks.Task.finish`.
     kernel_gap : float or None
-        If it was asked for: the gap to the model of the kernel itself.
+        The gap to the model of the kernel itself, if requested.
     n_rows : float
-        Number of rows of data, before equal ones were merged.
+        The number of rows of data, before equal rows were merged.
     n_sampled : float or None
-        Number of rows of the sample, before equal ones were merged; None: the problem holds all rows.
+        The number of rows of the sample, before equal rows were merged; None: the problem contains all rows.
     """
 
     field: Field
@@ -85,14 +85,14 @@ class Fit:
 
     @property
     def quadrature(self) -> Quadrature:
-        """Nodes and weights on Θ."""
+        """The nodes and weights on Θ."""
         return self.problem.quadrature
 
     def warnings(self, *, of_model: bool = True) -> Iterator[Warning]:
-        """What a user should know about the fit, each with advice.
+        """Yield the warnings about the fit, each with advice.
 
-        A duality gap says that the problem is solved, not that it was the right problem: ``of_model``, a certified
-        optimum that is still a poor model is warned of too.
+        A duality gap certifies that the problem is solved, not that it is the right problem. With ``of_model``, a
+        certified optimum that is still a poor model causes warnings too.
         """
         if not self.solution.converged:
             yield ConvergenceWarning(self.solution.message)
@@ -102,7 +102,7 @@ class Fit:
             yield from map(UserWarning, self.recipe.task.warnings(self))
 
     def attributes(self) -> dict[str, Any]:
-        """The fitted attributes of an estimator, by name."""
+        """Return the fitted attributes of an estimator, by name."""
         recipe, solution, phi = self.recipe, self.solution, self.problem.phi
         measure, rule = recipe.task.shown(self.quadrature)
         kernel = getattr(phi.map, "kernel", None)  # resolved; random features have none
@@ -129,7 +129,7 @@ class Fit:
 
 
 def in_units(recipe: Recipe) -> Recipe:
-    """The same problem for targets in the units of the recipe."""
+    """Return the recipe of the same problem for targets in the units of the recipe."""
     units, degree = recipe.units, recipe.task.loss.degree
     if units is None or degree is None:
         return recipe
@@ -144,7 +144,7 @@ def in_units(recipe: Recipe) -> Recipe:
 
 
 def in_units_of(recipe: Recipe, data: Data) -> Data:
-    """The data with targets in the units of a recipe.
+    """Return the data with targets in the units of a recipe.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def in_units_of(recipe: Recipe, data: Data) -> Data:
 def fitted(
     recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator, stream: Stream | None = None
 ) -> Fit:
-    """The fit of a resolved recipe."""
+    """Fit a resolved recipe."""
     posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
     unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
     problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng, unit)
@@ -181,7 +181,7 @@ def fitted(
     smallest_slope, faulty = None, problem.finding is not None and not problem.finding.certified
     if faulty:  # nothing can be certified
         posed = replace(posed, max_iter=min(posed.max_iter, ROUGH_EVALUATIONS))
-    with np.errstate(all="ignore") if faulty else nullcontext():  # one sentence says it all
+    with np.errstate(all="ignore") if faulty else nullcontext():  # one warning is enough
         if stream is not None:
             solution = stream.solve(posed, problem, units)
         else:
@@ -193,7 +193,7 @@ def fitted(
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))
-    # a smoothing around a centre holds a number for every pair: that is not kept
+    # a smoothing with a centre contains a number for every pair, which is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.task.loss.degree or 0)
     counted = float(np.sum(data.copies))
@@ -211,14 +211,14 @@ def fitted(
 
 
 def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random.Generator) -> Start | None:
-    """Where to start if the bias is free at every node: at a rough solution with a smooth bias, which is found quickly.
+    """Return a start for a bias that is free at every node: a rough solution with a smooth bias, which is fast.
 
-    With rare classes that saves up to three quarters of the time (n = 1000, one positive in twenty).
+    With rare classes this saves up to three quarters of the time (n = 1000, one positive in twenty).
     """
     bias = problem.psi_bias
     if bias is None or not isinstance(bias.map, NodeMap) or recipe.task.bias_slope != 0.0 or recipe.solver == "newton":
         return None
-    if recipe.solver == "auto" and suits_levels(problem.objective):  # which need no start
+    if recipe.solver == "auto" and suits_levels(problem.objective):  # these need no start
         return None
     smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
     if not np.array_equal(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that samples
@@ -233,7 +233,7 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
 def _solved(
     recipe: Recipe, problem: Problem, memory: Memory | None, near: Start | None
 ) -> tuple[Solution, float | None]:
-    """The solution and, if order is a constraint, the smallest slope that was proved."""
+    """Return the solution and, if order is a constraint, the proved lower bound on the slope."""
     objective, bias = problem.objective, problem.psi_bias
     how: dict[str, Any] = {
         "solver": recipe.solver,
@@ -255,7 +255,7 @@ def _solved(
 
 
 def _believable(finding: Finding | None, solution: Solution) -> Solution:
-    """The solution with a trustworthy gap: infinite if the loss was found to break a promise."""
+    """Return the solution with a valid gap: infinite if the loss violates its own claims."""
     if finding is None or (finding.certified and solution.converged):
         return solution
     if finding.certified:

@@ -1,9 +1,10 @@
-r"""How the learnt function changes with its input: ∇ₓh(x)(θ), and the average of its outer product.
+r"""Gradients of the learnt function in x: ∇ₓh(x)(θ), and the average of its outer product.
 
 .. math:: M = \int \sum_i \omega_i \, \nabla_x h(x_i)(\theta) \, \nabla_x h(x_i)(\theta)^\top \, d\mu(\theta)
 
-says along which directions of the input h varies, in the units of y² by those of x. As h(x)(θ) = φ(x)ᵀCψ(θ) + b(θ), the
-integral over θ is the sum over a few functions φ(x)ᵀB_s: with G = ∫ψψᵀdμ, those of the largest singular values of C√G.
+shows along which directions of the feature space h varies, in the units of y² by those of x. As h(x)(θ) = φ(x)ᵀCψ(θ) +
+b(θ), the integral over θ is the sum over a few functions φ(x)ᵀB_s: with G = ∫ψψᵀdμ, those of the largest singular
+values of C√G.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from infinitask.field import Field
 from infinitask.measures import Quadrature
 
 ACCURACY = 1e-6
-"""The part of ∫‖h(·)(θ)‖²dμ, in the norm of the RKHS of k_X, that the functions φ(x)ᵀB_s may leave out."""
+"""The part of ∫‖h(·)(θ)‖²dμ, in the norm of the RKHS of k_X, that the functions φ(x)ᵀB_s may omit."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """Which features matter; printed, it is a table that starts with those that matter most.
+    """The relevance of each feature; printed as a table, the most relevant feature first.
 
     Parameters
     ----------
     names : tuple of str
-        Of the d features, as in the table of the fit; "x0", "x1", … for an array.
+        The names of the d features, as in the data of the fit; "x0", "x1", … for an array.
     slope : ndarray (d,)
-        √∫E(Δh/Δx_j)² dμ: how much the prediction changes, in units of y per unit of x_j, from half a deviation
-        below a row to half a deviation above it. Root mean square over rows and tasks.
+        √∫E(Δh/Δx_j)² dμ: the change of the prediction, in units of y per unit of x_j, from half a standard deviation
+        below a row to half a standard deviation above it, as a root mean square over rows and tasks.
     effect : ndarray (d,)
-        slope times the standard deviation of x_j, in units of y: the effect of one deviation of the feature.
+        slope times the standard deviation of x_j, in units of y: the effect of one standard deviation of the feature.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class Relevance:
 
 
 def input_gradients(field: Field, X: Array, theta: Array) -> HostArray:
-    """∇ₓh(x)(θ) for every task and input, (q, n, d).
+    """Return ∇ₓh(x)(θ) for every task and row, (q, n, d).
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def gradient_outer_product(
     *,
     diagonal: bool = False,
 ) -> HostArray:
-    """M of a learnt function, (d, d), or its diagonal, (d,).
+    """Return M of a learnt function, (d, d), or its diagonal, (d,).
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def gradient_outer_product(
     quadrature : Quadrature
         Nodes and weights on Θ.
     X : array (n, d)
-        The rows over which the average is taken, on the device of the data.
+        The rows to average over, on the device of the data.
     weight : ndarray (n,) or None
         ω, summing to one; None: 1/n.
     diagonal : bool
@@ -137,10 +138,10 @@ def gradient_outer_product(
 def mean_square_slopes(
     field: Field, quadrature: Quadrature, X: HostArray, weight: HostArray, spread: HostArray, device: str | None = None
 ) -> HostArray:
-    """∫E(Δh/Δx_j)² dμ for every feature, (d,), over a step of half its spread to either side.
+    """Return ∫E(Δh/Δx_j)² dμ for every feature, (d,), over a step of half its spread to either side.
 
-    Not the derivative: functions of ranks are steep between neighbouring values, and those of a Laplacian kernel have a
-    kink at every landmark, which says nothing of how much a feature matters.
+    This is not the derivative: functions of ranks are steep between neighbouring values, and those of a Laplacian
+    kernel have a kink at every landmark, which is unrelated to the relevance of a feature.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def mean_square_slopes(
         Summing to one.
     spread : ndarray (d,)
     device : str or None
-        Where the field lives.
+        The device of the field.
     """
     squares = np.zeros(spread.size)
     for j in np.flatnonzero(spread > 0.0):
@@ -163,7 +164,7 @@ def mean_square_slopes(
 
 
 def _components(field: Field, quadrature: Quadrature) -> HostArray:
-    """W (s, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for B = CW and quadratic f."""
+    """Return W (s, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for B = CW and quadratic f."""
     psi = field.psi(quadrature.nodes)
     e, V = np.linalg.eigh(psi.T @ (quadrature.weights[:, None] * psi))
     W = V * np.sqrt(np.maximum(e, 0.0))
@@ -176,7 +177,7 @@ def _components(field: Field, quadrature: Quadrature) -> HostArray:
 
 
 def _gradients(phi: FeatureMap, R: HostArray, X: Array) -> Array:
-    """The gradients of the columns of φ(x)R, (q, n, d)."""
+    """Return the gradients of the columns of φ(x)R, (q, n, d)."""
     if isinstance(phi, CombinedMap):
         return _gradients(phi.map, to_host(phi.right) @ R, X)
     if isinstance(phi, KernelMap):

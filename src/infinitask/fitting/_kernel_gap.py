@@ -1,20 +1,20 @@
-r"""How far a model in approximate features is from the model of the kernel itself.
+r"""The kernel gap: the distance of a model with approximate features from the model of the kernel itself.
 
-Nyström features, and those of a Cholesky factor that was stopped, are isometric on the functions that they span: a
-model in them is a function of the RKHS of k_X with the same norm, so that its objective P is an upper bound of the
-smallest objective with k_X itself, P*. A dual point u of the features is a dual point there as well. With its T (n, s)
+Nyström features, and those of a truncated Cholesky factor, are isometric on the functions that they span. A
+model in them is a function of the RKHS of k_X with the same norm, so its objective P is an upper bound of the
+smallest objective with k_X itself, P*. A dual point u of the features is also a dual point for k_X. With its T (n, s)
 of ``DualRows``, its data term A(u) and its pull p on the bias,
 
 .. math::
 
     P^* \ge D_K(u) = A(u) - \frac{1}{2\lambda} \operatorname{tr}(T^\top K T) - \frac{1}{2\lambda_b} \|p\|^2 .
 
-The model may therefore be said to be within (P − D_K)/P of the best function of the whole RKHS. By the envelope theorem
-the best u of the features is, for a small K − ΦΦᵀ, nearly the best one for K: P − D_K is about P − P* then. For a large
-one it is mixed with u = 0.
+The model is therefore within (P − D_K)/P of the best function of the whole RKHS. By the envelope theorem
+the best u of the features is almost the best one for K if K − ΦΦᵀ is small: P − D_K is then about P − P*. For a large
+K − ΦΦᵀ, u is mixed with u = 0.
 
-K is visited once, in blocks of rows and columns, half of them because it is symmetric: about n² (d + s) operations, and
-nothing of its size is stored. Features that are exact need not visit it: with 0 ≤ (K − ΦΦᵀ)_ii ≤ ε,
+K is computed once, in blocks of rows and columns, half of them because it is symmetric: about n² (d + s) operations,
+and no array of its size is stored. Exact features do not need it: with 0 ≤ (K − ΦΦᵀ)_ii ≤ ε,
 tr Tᵀ(K − ΦΦᵀ)T ≤ ε Σ_k (Σ_i |T_ik|)².
 """
 
@@ -48,7 +48,7 @@ def check_certifiable(recipe: Recipe) -> None:
     Parameters
     ----------
     recipe : Recipe
-        As it was given, before "auto" became a rank.
+        The recipe before "auto" was resolved to a rank.
     """
     asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
     if recipe.task.order.hard:
@@ -75,17 +75,17 @@ def check_map(phi: FeatureMap) -> None:
 
 
 def kernel_gap(recipe: Recipe, data: Data, problem: Problem, solution: Solution) -> float:
-    """(P − D_K), relative to the same number as ``solution.gap``.
+    """Return P − D_K, relative to the same number as ``solution.gap``.
 
     Parameters
     ----------
     recipe : Recipe
-        As it was posed.
+        The recipe of the posed problem.
     data : Data
-        The rows, as they were posed.
+        The rows of the posed problem.
     problem : Problem
     solution : Solution
-        Of ``problem.objective``, with the smoothing at its end.
+        The solution of ``problem.objective``, with its final smoothing.
 
     Examples
     --------
@@ -119,18 +119,18 @@ def kernel_gap(recipe: Recipe, data: Data, problem: Problem, solution: Solution)
 
 # -------------------------------------------------------------------------------------------------- dual points
 def _points(objective: Objective, constant: float | None, solution: Solution) -> list[DualRows]:
-    """The best dual point that the solver saw and, if it was found around a centre, the centre."""
+    """Return the best dual point of the solver and, if it was computed around a centre, the centre."""
     at = solution.dual_at
     z, smoothing = (solution.z, solution.smoothing) if at is None else (at.z, at.smoothing)
     around = [smoothing]
     if smoothing.centre is not None:
-        # with so large a κ the smoothed losses have the slopes of their centre
+        # if κ is this large, the smoothed losses have the slopes of their centre
         around.append(Smoothing(tuple(1e9 * kappa for kappa in smoothing.kappa), smoothing.centre))
     return [point for each in around for point in dual_rows(objective, z, each, constant)]
 
 
 def _gram(points: list[DualRows], traces: HostArray, ridges: tuple[float, float]) -> HostArray:
-    """The quadratic part of the dual, (p, p), from tr(T_pᵀ K T_q)."""
+    """Return the quadratic part of the dual, (p, p), from tr(T_pᵀ K T_q)."""
     gram = traces / ridges[0]
     if points[0].pull.size and ridges[1] > 0.0:
         pulls = np.stack([point.pull for point in points])
@@ -139,7 +139,7 @@ def _gram(points: list[DualRows], traces: HostArray, ridges: tuple[float, float]
 
 
 def _best(points: list[DualRows], traces: HostArray, ridges: tuple[float, float]) -> DualRows:
-    """The best mixture of dual points."""
+    """Return the best mixture of dual points."""
     lower = np.array([point.data for point in points])
     weights = mixture(lower[None], _gram(points, traces, ridges)[None])[0]
     rows = sum(float(c) * point.rows for c, point in zip(weights, points, strict=True) if c > 0.0)
@@ -149,7 +149,7 @@ def _best(points: list[DualRows], traces: HostArray, ridges: tuple[float, float]
 def _bound(
     points: list[DualRows], traces: HostArray, ridges: tuple[float, float], lost: Sequence[float] | float = 0.0
 ) -> float:
-    """The best lower bound that a mixture of dual points proves; half of ``lost`` is taken off each."""
+    """Return the best lower bound proved by a mixture of dual points, each reduced by half of ``lost``."""
     lower = np.array([point.data for point in points]) - 0.5 * np.asarray(lost)
     gram = _gram(points, traces, ridges)
     weights = mixture(lower[None], gram[None])[0]
@@ -158,14 +158,14 @@ def _bound(
 
 # ------------------------------------------------------------------------------------------------------- traces
 def _in_features(problem: Problem, points: list[DualRows]) -> HostArray:
-    """tr(T_pᵀ Φ Φᵀ T_q), (p, p)."""
+    """Return tr(T_pᵀ Φ Φᵀ T_q), (p, p)."""
     stacked = namespace(points[0].rows).concat([point.rows for point in points], axis=1)
     pulled = to_host(problem.phi.values.T @ stacked).astype(np.float64)
     return _traces(pulled.T @ pulled, len(points))
 
 
 def _in_kernel(problem: Problem, X: Array, points: list[DualRows]) -> HostArray:
-    """tr(T_pᵀ K T_q), (p, p)."""
+    """Return tr(T_pᵀ K T_q), (p, p)."""
     xp = namespace(points[0].rows)
     some = [k for k, point in enumerate(points) if bool(xp.any(point.rows != 0.0))]
     traces = np.zeros((len(points), len(points)))
@@ -178,22 +178,22 @@ def _in_kernel(problem: Problem, X: Array, points: list[DualRows]) -> HostArray:
 
 
 def _traces(matrix: HostArray, count: int) -> HostArray:
-    """The traces of ``count`` × ``count`` blocks."""
+    """Return the traces of ``count`` × ``count`` blocks."""
     s = matrix.shape[0] // count
     return np.asarray(np.einsum("pkqk->pq", matrix.reshape(count, s, count, s)))
 
 
 def _most_lost(problem: Problem, point: DualRows) -> float:
-    """The most that tr Tᵀ(K − ΦΦᵀ)T can be for exact features."""
+    """Return an upper bound on tr Tᵀ(K − ΦΦᵀ)T for exact features."""
     rows = to_host(point.rows).astype(np.float64)
     largest = float(np.max(np.sum(to_host(problem.phi.values).astype(np.float64) ** 2, axis=1)))
     return problem.phi.residual * largest * float(np.sum(np.sum(np.abs(rows), axis=0) ** 2))
 
 
 def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
-    """Tᵀ K T for T (n, q); without a kernel X is K itself.
+    """Return Tᵀ K T for T (n, q); without a kernel, X is K itself.
 
-    Rows whose T is 0 are skipped: a hinge at rest pulls at nothing.
+    Rows whose T is 0 are skipped, such as rows beyond the margin of a hinge loss.
     """
     seen = np.flatnonzero(to_host(namespace(T).any(T != 0.0, axis=1)))
     if kernel is not None and seen.size < int(T.shape[0]):
@@ -206,7 +206,7 @@ def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
         here, total = blocks[i], None
         for there in blocks[i:]:
             K = X[here, there] if kernel is None else kernel(X[here, :], X[there, :])
-            # the block on the other side of the diagonal is the same
+            # by symmetry, the block on the other side of the diagonal contributes the same
             part = (1.0 if there is here else 2.0) * product(K, T[there, :])
             total = part if total is None else total + part
         return T[here, :].T @ total

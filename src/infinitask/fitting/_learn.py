@@ -1,11 +1,11 @@
-"""The functional core: the one way to a fit.
+"""The functional core: the only function that fits.
 
     learn(recipe, data, memory=None, stream=None) → Fit
 
-Estimators, self-tuned models, paths and experiments all use it, for rows in memory and for rows elsewhere. A
-:class:`Recipe` says what to learn and how, :class:`Data` are rows with weights, a :class:`Memory`, if there is one,
-holds what earlier fits left, and a :class:`Stream` are rows that are visited in parts. Everything that is read after a
-fit is read from its :class:`Fit`.
+Estimators, self-tuned models, paths and experiments all use it, for rows in memory and for streamed rows. A
+:class:`Recipe` defines what to learn and how. :class:`Data` are rows with weights. A :class:`Memory`, if there is one,
+contains results of earlier fits, and a :class:`Stream` are rows that are visited in parts. All results of a
+fit are in its :class:`Fit`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 
 FIRST_RANK, LARGEST_RANK, STILL_MOVES = 250, 4_000, 0.98
-"""Ranks that "auto" begins with, doubles up to, and the fraction of the last kernel gap below which the next one must
-be for it to go on."""
+"""The first rank of "auto", the last one after doubling, and the fraction of the last kernel gap below which the next
+one must be to continue."""
 
 SMALL_KERNEL_GAP = 1e-2
 """A rank is large enough if the kernel gap is at most this, or ten times the tolerance."""
@@ -91,7 +91,7 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stre
 
 
 def _calibrated(fit: Fit, data: Data, *, sampled: bool) -> Fit:
-    """The fit with what its task calibrates afterwards."""
+    """Return the fit with the post-fit calibration of its task."""
     recipe = fit.recipe
     held_out = HeldOut(
         fit.problem,
@@ -108,10 +108,10 @@ def _calibrated(fit: Fit, data: Data, *, sampled: bool) -> Fit:
 
 
 def _with_grown_rank(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
-    """The fit with the number of features that a small kernel gap takes.
+    """Return the fit with the number of features that a small kernel gap requires.
 
-    The generator is the same for every rank, and so landmarks that are drawn at random, or are pivots, are those of the
-    rank before and more.
+    The generator is the same for every rank. Sampled landmarks, or pivots, therefore include those of the
+    rank before.
     """
     enough = max(10.0 * recipe.tol, SMALL_KERNEL_GAP)
     ranks, gaps = [FIRST_RANK], []
@@ -130,7 +130,7 @@ def _with_grown_rank(recipe: Recipe, data: Data, memory: Memory | None, rng: np.
 
 
 def _with_rank(recipe: Recipe, rank: int) -> Recipe:
-    """The recipe with a number of features, and a certificate."""
+    """Return the recipe with a number of features, and a certificate."""
     features = recipe.features
     if isinstance(features, FeatureRecipe):
         if features.rank is not None:
@@ -143,5 +143,5 @@ def _with_rank(recipe: Recipe, rank: int) -> Recipe:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """The generator of a fit, from what scikit-learn calls a random state."""
+    """Return the generator of a fit for a ``random_state`` as in scikit-learn."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31))

@@ -1,10 +1,10 @@
 """A metric on the features, learnt from the gradients of quick fits; see :class:`~infinitask.kernels.LearntMetric`.
 
-    D = the plain metric: each feature in its own spread;  M = D, or the scales that gamma="auto" gives them
+    D = the plain metric: each feature scaled by its spread;  M = D, or the scales of gamma="auto"
     repeat: fit h in the metric M;  M ← the average of ∇ₓh ∇ₓhᵀ over rows and tasks, with trace one, shrunk towards D
 
-The fits are those of the recipe, on some of its rows, with few nodes and a loose gap: what is asked of them is which
-features matter. With 2 000 rows and 30 features three of them take two to four seconds on one core.
+The fits are those of the recipe, on some of its rows, with few nodes and a loose gap: they only determine which
+features are relevant. With 2 000 rows and 30 features three fits take two to four seconds on one core.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ MAX_ROWS = 2_000
 """Metrics are learnt from at most 2 000 rows, evenly spaced."""
 
 QUICK_NODES = 8
-"""Nodes of a quick fit."""
+"""The number of nodes of a quick fit."""
 
 QUICK_FEATURES = 1_000
-"""The most features of a quick fit. With half of it, two features of 30 that matter only together were not found."""
+"""The maximum rank of a quick fit. With half of it, an interaction of two features among 30 was not detected."""
 
 SMALLER_RIDGE = 0.1
-"""λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant feature
-smooths away what it does, and the next metric does not have it either."""
+"""λ of a quick fit, as a multiple of the λ with the smallest leave-one-out error. A metric without a relevant feature
+removes its effect, and then the next metric lacks it too."""
 
 
 def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
-    """The recipe with every :class:`~infinitask.kernels.LearntMetric` replaced by what it learns from the data.
+    """Return the recipe with every :class:`~infinitask.kernels.LearntMetric` replaced by the learnt kernel.
 
     Parameters
     ----------
@@ -90,15 +90,15 @@ def _learnt(kernel: InputKernel, recipe: Recipe, data: Data) -> InputKernel:
 
 
 def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Scaled:
-    """The kernel that a :class:`~infinitask.kernels.LearntMetric` learns from some data.
+    """Return the kernel that a :class:`~infinitask.kernels.LearntMetric` learns from some data.
 
-    Of the kernels on the way, the one with the smallest leave-one-out error: noise that a fit has learnt makes slopes
-    along a feature that tells rows apart, and with a rough kernel each iteration may add to them.
+    Among all iterations, the kernel with the smallest leave-one-out error is selected: overfitted noise causes slopes
+    along features that distinguish rows, and with a rough kernel each iteration may increase them.
 
     Parameters
     ----------
     recipe : Recipe
-        What is learnt; its own kernel does not matter.
+        The recipe of the fits; its own kernel is ignored.
     data : Data
     spec : LearntMetric
 
@@ -120,7 +120,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
 
 
 def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[Metric | Scaled]:
-    """The kernels on the way, one after the other: in the metric of the start, then after each iteration.
+    """Yield the kernel in the initial metric, then the kernel after each iteration.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     quick = _quick(recipe, inside)
     M = _start(spec, quick, inside, plain)
     by_rule = isinstance(getattr(spec.plain(), "gamma", None), str)
-    # a wide kernel goes with a small λ: with a λ that is given, the median rule
+    # a wide kernel requires a small λ: if λ is given, use the median rule
     free = isinstance(recipe.alpha, str) or recipe.task.defaults.any_alpha
     for iteration in range(iterations + 1):
         kernel = _in_metric(spec, M).resolve(inside.X)
@@ -164,14 +164,14 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         rows = place(inside.X, recipe.device)
         G = gradient_outer_product(fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal)
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
-        M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the features
+        M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant is uninformative about features
 
 
 def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> HostArray:
-    """The first M: the scales of gamma="auto" if the kernel has them, else the plain metric.
+    """Return the first M: the scales of gamma="auto" if the kernel has them, else the plain metric.
 
-    A fit in the plain metric may find nothing at all, and then its gradients say nothing: of 20 features, two that
-    matter only together were missed with 350 rows in one of two tries.
+    A fit in the plain metric may be constant, and its gradients are then uninformative: with 350 rows and 20
+    features, an interaction of two features was missed in one of two tries.
     """
     if not isinstance(spec.plain(), (RBF, Matern)):
         return plain
@@ -188,7 +188,7 @@ def _shrinkage(given: float | None, n: float, d: int) -> float:
 
 
 def _quick(recipe: Recipe, data: Data) -> Recipe:
-    """The recipe of the quick fits."""
+    """Return the recipe of the quick fits."""
     assert data.y is not None
     return replace(
         recipe.with_task(penalty=Ridge(), order=Order()),
@@ -209,7 +209,7 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
 
 
 def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
-    """k₀ in the metric M."""
+    """Return k₀ in the metric M."""
     if spec.diagonal:
         return Scaled(spec.plain(), tuple(np.sqrt(M).tolist()))
     e, V = np.linalg.eigh(M)
@@ -218,7 +218,7 @@ def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
 
 
 def _in_units_of_features(kernel: InputKernel, unit: HostArray, varies: HostArray) -> Metric | Scaled:
-    """A kernel of the features that vary, in their spreads, as a kernel of all features as they are."""
+    """Convert a kernel of the varying features, in units of their spreads, to a kernel of all raw features."""
     if isinstance(kernel, Scaled):
         scales = np.zeros(unit.size)
         scales[varies] = unit[varies] * np.asarray(kernel.scales)
@@ -230,12 +230,12 @@ def _in_units_of_features(kernel: InputKernel, unit: HostArray, varies: HostArra
 
 
 def leave_one_out_error(kernel: InputKernel, data: Data) -> float:
-    """The smallest leave-one-out error over λ of a kernel ridge regression of the normal scores of y.
+    """Return the smallest leave-one-out error over λ of a kernel ridge regression of the normal scores of y.
 
     Parameters
     ----------
     kernel : InputKernel
-        Resolved, and a function of x.
+        A resolved kernel that is a function of x.
     data : Data
         With targets; at most 1 000 rows are used.
 

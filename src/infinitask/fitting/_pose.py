@@ -1,7 +1,7 @@
 """From a recipe and data to a posed problem.
 
-Here the choices of φ, ψ, loss and penalty meet. :func:`pose` makes nodes, task features, input features, the bias and
-the terms of the objective, one function each; nothing here knows scikit-learn.
+This module combines φ, ψ, loss and penalty. :func:`pose` creates the nodes, task features, input features, the bias and
+the terms of the objective, one function each; nothing here depends on scikit-learn.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Ridge
 
 TASK_TOLERANCE = 1e-14
-"""Tasks are few: ψ is always as exact as rounding allows."""
+"""There are few tasks, so ψ is always as exact as rounding allows."""
 
 ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES = 1e-8, 1e-10
-"""λ_b of a bias that is to be free, for targets of size one: of a function of θ, and of a number for each task.
+"""λ_b of a free bias, for targets of size one: for a function of θ, and for a number for each task.
 
-The first costs about 1e-4 of the objective, and new targets lie below the outer quantiles as often as they should (with
-1e-4, 6% of them lay below the quantile of 1%). Without any ridge the same fits take 3 to 15 times as long (n = 300 and
+The first costs about 1e-4 of the objective, and new targets are below the outer quantiles at the nominal rate (with
+1e-4, 6% of them were below the quantile of 1%). Without any ridge the same fits take 3 to 15 times as long (n = 300 and
 1000), and a penalty on the derivative would be undone by functions that vanish at the nodes. The second costs 1e-8."""
 
 
 def is_as_task(bias_kernel: Any) -> bool:
-    """Whether there is no bias, or one with the kernel of the tasks."""
+    """Whether there is no bias, or a bias with the kernel of the tasks."""
     return bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
 
 
@@ -56,7 +56,7 @@ SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
     "quadrature": quadrature_rule,
     "features": feature_recipe,
 }
-"""The functions that read specs when a problem is posed."""
+"""The functions that parse specs before a problem is posed."""
 
 
 def check_specs(given: Mapping[str, Any]) -> None:
@@ -67,10 +67,10 @@ def check_specs(given: Mapping[str, Any]) -> None:
 
 
 def tolerance(recipe: Recipe, data: Data) -> float:
-    """How exact φ must be, relative to the largest k(x, x) or to 1.
+    """Return the tolerance of φ, relative to the largest k(x, x) or to 1.
 
     Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
-    one: a hundredth of the tolerance does not show.
+    one: a hundredth of the tolerance is negligible.
     """
     y, weight = data.y, data.weight
     if y is None:
@@ -92,18 +92,18 @@ def pose(
     phi: Features | None = None,
     tol: float | None = None,
 ) -> Problem:
-    """Choose nodes and features, and write down the objective.
+    """Choose nodes and features, and construct the objective.
 
     Parameters
     ----------
     recipe : Recipe
-        Resolved: λ and λ_b are numbers.
+        A resolved recipe: λ and λ_b are numbers.
     data : Data
     rng : numpy.random.Generator
     phi : Features or None
-        Features of these inputs that are exact enough; None: they are built.
+        Features of these rows that are exact enough; None: they are built.
     tol : float or None
-        How exact they must be; None: :func:`tolerance`.
+        The tolerance of the features; None: :func:`tolerance`.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def pose(
         phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
     rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
     integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data)
-    phi = phi if integrals[0].one_class else replace(phi, gram=None)  # which no other solver asks for
+    phi = phi if integrals[0].one_class else replace(phi, gram=None)  # no other solver uses it
     objective = Objective(
         rows,
         as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
@@ -134,15 +134,15 @@ def pose(
 
 
 def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
-    """k_Θ with its bandwidth as a number, or one for each coordinate, and the bandwidth given or derived."""
+    """Return k_Θ with a number, or one per coordinate, as its bandwidth, and the bandwidth given or derived."""
     gamma = recipe.task_gamma
-    if gamma is None:  # several coordinates have a width each, which the kernel finds itself
+    if gamma is None:  # each of several coordinates has its own width, which the kernel computes
         gamma = _node_gamma(nodes, recipe.task.defaults.node_gaps) if nodes.shape[1] == 1 else "median"
     return task_kernel(recipe.task_kernel, gamma).resolve(nodes), gamma
 
 
 def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
-    """γ = 1/(2σ²) with σ from the distances between nodes; 1 for a single node."""
+    """Return γ = 1/(2σ²) with σ from the distances between nodes; 1 for a single node."""
     distances = pdist(nodes)
     sigma = float(np.median(distances)) if distances.size else 0.0
     if gaps is not None and distances.size:
@@ -153,8 +153,8 @@ def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
 def _in_penalty_coordinates(
     recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
 ) -> TaskFeatures:
-    """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
-    if isinstance(recipe.task.penalty, Ridge):  # isometric features have them from the start
+    """Return ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
+    if isinstance(recipe.task.penalty, Ridge):  # isometric features have these coordinates already
         return psi
     if recipe.task.penalty.sees_nodes_only and len(recipe.task.order.derivatives) > 1:
         given = "'hard'" if recipe.task.order.hard else f"{recipe.task.order.weight:g}"
@@ -172,7 +172,7 @@ def _in_penalty_coordinates(
 
 
 def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
-    """φ of the inputs and of those named for the penalty; a bandwidth rule looks at the data only."""
+    """Return φ of the rows and of those named for the penalty; a bandwidth rule uses the data only."""
     xp = namespace(X)
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
@@ -186,7 +186,7 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
-    """The inputs of all rows of a problem: those of the data and, below them, those named for the penalty."""
+    """Return all rows of a problem: those of the data and, below them, those named for the penalty."""
     named = recipe.task.order.inputs
     return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
 
@@ -212,7 +212,7 @@ def _bias(
     task_gamma: Any,
     nodes: HostArray,
 ) -> tuple[Array, float | None, TaskFeatures | None]:
-    """How the bias b(θ) enters: through one more feature of x (rows and its value), or with a ψ_b of its own."""
+    """Return the bias b(θ) as one more feature of x (rows and its value), or as its own ψ_b."""
     if recipe.bias_kernel is None:
         return rows, None, None
     as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
@@ -223,7 +223,7 @@ def _bias(
     if recipe.alpha_bias == 0.0:
         return rows, None, _free_bias(k_bias, nodes)
     if as_task and psi is plain and recipe.task.bias_slope == 0.0:
-        # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
+        # the same ψ for h and b: the bias is the coefficient of an additional constant feature of x
         constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
         ones = as_like(np.full((rows.shape[0], 1), constant), rows)
         return namespace(rows).concat([ones, rows], axis=1), constant, None
@@ -231,11 +231,11 @@ def _bias(
 
 
 def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
-    """ψ_b of a bias without a ridge, of which the objective sees only the values at the nodes.
+    """Return ψ_b of a bias without a ridge, if the objective depends only on its values at the nodes.
 
-    In the RKHS of a strictly positive definite kernel any values at the nodes are possible, and without a ridge they
-    cost nothing: the bias is a number at every node, and linear between them, which is not what the kernel would have
-    between them, but never overshoots. A kernel of few functions, such as a constant, keeps to these.
+    In the RKHS of a strictly positive definite kernel the values at the nodes are arbitrary, and without a ridge they
+    cost nothing. The bias is therefore a number at every node and linear between them. This is not the interpolation of
+    the kernel, but it never overshoots. A kernel of few functions, such as a constant, is restricted to these.
     """
     if kernel.strictly_positive and nodes.shape[1] == 1:
         return node_values(nodes)
@@ -250,10 +250,10 @@ def _integrals(
     quadrature: Quadrature,
     data: Data,
 ) -> tuple[tuple[Integral, ...], Finding | None]:
-    """The empirical risk, the penalty on crossing if it has a weight, and what was found wrong with the loss.
+    """Return the empirical risk, the non-crossing penalty if it has a weight, and any problem of the loss.
 
-    Inputs that were named for the penalty are the last rows. The risk leaves them out by a weight of 0 (what stands
-    there as a target does not matter), and the penalty is the mean over them alone.
+    Rows named for the penalty are the last ones. They have weight 0 in the risk (their
+    targets are ignored), and the penalty is the mean over these rows alone.
     """
     nodes = quadrature.nodes
     named = 0 if recipe.task.order.inputs is None else len(recipe.task.order.inputs)
@@ -285,7 +285,7 @@ def _integrals(
 
 
 def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
-    """What was found wrong with the loss; that it falls without end is an error unless a ridge holds the bias."""
+    """Return any problem of the loss; raise an error if it is unbounded below and no ridge limits the bias."""
     if finding is None or not finding.endless:
         return finding
     if recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE:
@@ -294,7 +294,7 @@ def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:
-    """v of the term ⟨v, c⟩; None without one."""
+    """Return v of the term ⟨v, c⟩; None if there is none."""
     if recipe.task.bias_slope == 0.0 or psi_bias is None:
         return None
     return np.asarray(recipe.task.bias_slope * (psi_bias.values[0].T @ quadrature.weights))

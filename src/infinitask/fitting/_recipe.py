@@ -1,12 +1,12 @@
-"""All choices of a fit, as one value, and the units in which its problem is solved: y = centre + spread · y'.
+"""All choices of a fit as one object, and the units in which its problem is solved: y = centre + spread · y'.
 
-A problem is posed in targets y' of size one, whatever the units of y. With a loss of degree p, ℓ(a r) = a^p ℓ(r), and
+A problem is posed for targets y' of size one in any units of y. With a loss of degree p, ℓ(a r) = a^p ℓ(r), and
 f = centre + spread · f',
 
     P(f; λ) = spread^p · P'(f'; spread^(2−p) λ) ,
 
-so nothing but numbers changes: the problem is that of the user, the answers are the user's, and y → a·y + b changes
-them by just that.
+so only numbers change. The problem and the predictions are those of the user, and y → a·y + b transforms the
+predictions in the same way.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from infinitask.solvers import Solution
 from infinitask.tasks import Task
 
 NO_SPREAD = 1e-13
-"""A spread below this part of the targets is rounding: they are all equal."""
+"""A spread below this fraction of the targets is a rounding error: they are all equal."""
 
 USUAL_SHARE = 0.9
-"""The size of usual targets is this quantile of their distances from the centre."""
+"""The size of typical targets is this quantile of their distances from the centre."""
 
 TOO_FAR = 1e12
-"""A target beyond this many usual sizes takes all digits of the objective, and no gap certifies the other rows."""
+"""The maximum distance of a target from the centre, in typical sizes: beyond it, rounding of the objective hides the other rows."""
 
 
 @final
 @dataclass(frozen=True)
 class Units:
-    """How targets are measured: y' = (y − centre)/spread.
+    """The units of targets: y' = (y − centre)/spread.
 
     Parameters
     ----------
     centre : float
-        0 unless the bias is free: otherwise a constant has its price.
+        0 unless the bias is free: otherwise a constant is penalised.
     spread : float
         Positive.
 
@@ -62,18 +62,18 @@ class Units:
 
     @classmethod
     def of(cls, y: HostArray, weight: HostArray, *, centred: bool) -> Units:
-        """The median of targets (n,) or (n, m) and their median distance from it: outliers do not matter.
+        """Return units that are robust to outliers: the median of targets and their median distance from it.
 
         Parameters
         ----------
         y : ndarray (n,) or (n, m)
-        weight : ndarray (n,), or (n, m) for a weight of its own for every target
+        weight : ndarray (n,), or (n, m) if every target has its own weight
         centred : bool
-            Whether the centre may be taken off.
+            Whether the centre may be subtracted.
         """
         values = np.ravel(y)
         shares = np.repeat(weight, values.size // weight.size) if weight.ndim == 1 else np.ravel(weight)
-        if weight.ndim == 2:  # a missing target may be any number
+        if weight.ndim == 2:  # the value of a missing target is arbitrary
             values, shares = values[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
         centre = float(_middles(values, shares, np.array([0.5]))[0])
         away = np.abs(values - centre)
@@ -84,17 +84,17 @@ class Units:
         return cls(centre if centred else 0.0, spread)
 
     def inside(self, y: HostArray) -> HostArray:
-        """y' of targets."""
+        """Return y' for targets y."""
         return np.asarray((y - self.centre) / self.spread)
 
     def field(self, field: Field) -> Field:
-        """A field of y' as a field of y."""
+        """Convert a field of y' to a field of y."""
         bias = None if field.bias_coef is None else self.spread * field.bias_coef
         offset = self.centre + self.spread * field.offset
         return replace(field, coef=self.spread * field.coef, bias_coef=bias, offset=offset)
 
     def solution(self, solution: Solution, degree: int) -> Solution:
-        """The bounds of a solution in the units of the loss of y; the unknowns stay those of the posed problem."""
+        """Convert the bounds of a solution to units of the loss of y; the unknowns are those of the posed problem."""
         unit = self.spread**degree
         history = solution.history * np.array([1.0, unit, unit])
         return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
@@ -102,15 +102,15 @@ class Units:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to learn, and how: all choices of a fit.
+    """All choices of a fit: what to learn, and how.
 
-    Most names are those of the estimators' parameters; numbers are checked when a recipe is made, kernels, rules and
-    features when they are used. What is read after a fit is read from its recipe, so a recipe is never changed:
-    :func:`dataclasses.replace` and :meth:`with_task` make another one.
+    Most names are those of the estimators' parameters; numbers are checked when a recipe is created, kernels, rules and
+    features when they are used. A fit refers to its recipe, so a recipe is immutable:
+    :func:`dataclasses.replace` and :meth:`with_task` create a new one.
     """
 
     task: Task
-    """The problem, and all that is particular to it."""
+    """The problem, and everything specific to it."""
     kernel: Any = "rbf"
     gamma: Any = "median"
     task_kernel: Any = "rbf"
@@ -119,14 +119,14 @@ class Recipe:
     alpha: Any = 1e-3
     """λ; "auto": chosen from the data."""
     alpha_bias: Any = None
-    """λ_b; None: as λ; 0: the bias is free."""
+    """λ_b; None: equal to λ; 0: the bias is free."""
     units: Units | None = None
-    """How targets are measured while a problem is solved; None: from the data."""
+    """The units of targets in which a problem is solved; None: derived from the data."""
     quadrature: Any = "gauss-legendre"
     n_nodes: int = 50
     features: Any = "auto"
     rank: int | str | None = None
-    """The most features; "auto": grown until the kernel gap is small."""
+    """The maximum number of features; "auto": increased until the kernel gap is small."""
     certify: str | None = None
     """"kernel": the distance from the model of the kernel itself is bounded."""
     solver: str = "auto"
@@ -140,30 +140,30 @@ class Recipe:
         check_parameters(vars(self), {})
 
     def with_task(self, **changes: Any) -> Recipe:
-        """The recipe with other parts of its task."""
+        """Return the recipe with a modified task."""
         return replace(self, task=replace(self.task, **changes))
 
     @property
     def offset(self) -> float:
-        """What is subtracted from the targets before the fit, and added to the predictions."""
+        """The constant subtracted from the targets before the fit, and added to the predictions."""
         return 0.0 if self.units is None else self.units.centre
 
     @property
     def bias_is_free(self) -> bool:
-        """Whether there is a bias that nothing but the data holds."""
+        """Whether there is a bias without a ridge."""
         return self.bias_kernel is not None and self.alpha_bias == 0.0
 
 
 def check_far_targets(y: HostArray, weight: HostArray) -> None:
-    """Raise an error if one target is so far off that double precision loses the others.
+    """Raise an error if one outlier among the targets is so large that double precision loses the others.
 
-    The objective of a loss of degree one is a sum of distances. With one of 1e18 among those of size one, it is the
-    same number whatever is predicted for the others, and every fit looks like the best one.
+    The objective of a loss of degree one is a sum of distances. With one distance of 1e18 among distances of size one,
+    it is the same number for any predictions of the others, and every fit appears optimal.
 
     Parameters
     ----------
     y : ndarray (n,) or (n, m)
-    weight : ndarray (n,), or (n, m) for a weight of its own for every target
+    weight : ndarray (n,), or (n, m) if every target has its own weight
 
     Examples
     --------
@@ -184,12 +184,12 @@ def check_far_targets(y: HostArray, weight: HostArray) -> None:
 
 
 def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device: str | None = None) -> None:
-    """Raise an error if a custom loss does not change with the units of y as its degree says.
+    """Raise an error if a custom loss does not scale with the units of y as its degree claims.
 
     Parameters
     ----------
     loss : Loss
-        Losses of this library are not checked at every fit: its tests do that.
+        Losses of this library are not checked at every fit, but in its tests.
     measure : Measure
     units : Units
     y : ndarray (n,) or (n, m)
@@ -212,9 +212,9 @@ def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device:
 
 
 def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """Quantiles, (q,); the middle of an interval, so that −y has the units of y, and repeated rows those of weights.
+    """Return quantiles (q,), as midpoints of intervals: −y has the units of y, and repeated rows those of weights.
 
-    With an even number of rows the sum of half of the weights is 0.5 up to rounding, on either side of it.
+    With an even number of rows the sum of half of the weights is 0.5 up to rounding, above or below.
     """
     below = weighted_quantiles(y, weight, np.maximum(levels - 1e-9, 0.0))
     return 0.5 * below + 0.5 * weighted_quantiles(y, weight, np.minimum(levels + 1e-9, 1.0))

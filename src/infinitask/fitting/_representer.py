@@ -1,12 +1,12 @@
-r"""The coefficients of the representer theorem, the solution as the paper writes it.
+r"""The coefficients of the representer theorem: the solution in the notation of the paper.
 
 .. math::
 
     h(x)(\theta) = \sum_{ij} k_X(x, x_i) \left( \alpha_{ij} k_\Theta(\theta, \theta_j)
                    + \beta_{ij} \, \partial_2 k_\Theta(\theta, \theta_j) \right)
 
-A fit never needs them: its unknowns C live in as many coordinates as these functions span, which are far fewer than the
-2nm numbers of the theorem. :func:`representer_coefficients` computes the α and β that stand for a given C.
+A fit never needs them: its unknowns C are coordinates in the span of these functions, which are far fewer than the
+2nm numbers of the theorem. :func:`representer_coefficients` computes the α and β for a given C.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.penalties import Ridge
 
 SEEN = 1e-9
-"""Directions that the pairs of inputs and nodes see less than this, relative to the most visible one, have no
-coefficients: rounding would be most of what they are. Of an optimum these directions hold as little."""
+"""Directions whose singular value is below this fraction of the largest one have no coefficients, which would be mostly
+rounding errors. The contribution of these directions to an optimum is as small."""
 
 
 MISSED = 1e-3
-"""Coefficients miss at most this fraction of the norm of the model; those of some of its inputs miss more."""
+"""The tolerated error of coefficients, as a fraction of the norm of the model; with only some of the rows it is larger."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Representer:
-    """A learnt function as a sum over training inputs and nodes; call it as ``representer(X, theta)``.
+    """A learnt function as a sum over training rows and nodes; call it as ``representer(X, theta)``.
 
     Parameters
     ----------
     kernel : InputKernel or None
-        k_X; None if Gram matrices are given instead of inputs.
+        k_X; None if Gram matrices are given instead of rows.
     task_kernel : TaskKernel
         k_Θ.
     inputs : ndarray (n, d)
-        x_i: the training inputs and, below them, those that were named for the penalty on crossing.
+        x_i: the training rows and, below them, those named for the non-crossing penalty.
     nodes : ndarray (m, d_Θ)
         θ_j.
     alpha : ndarray (n, m)
@@ -59,11 +59,11 @@ class Representer:
     bias_alpha, bias_beta : ndarray (m,) or None
         a and a'.
     free_bias : callable or None
-        θ ↦ b(θ), for a bias that lives in no RKHS; it has no coefficients.
+        θ ↦ b(θ), for a bias outside any RKHS; it has no coefficients.
     offset : float
         A constant in the bias.
     error : float
-        The largest difference from the learnt function at the training inputs and nodes: rounding.
+        The largest difference from the learnt function at the training rows and nodes: a rounding error.
     """
 
     kernel: InputKernel | None
@@ -80,7 +80,7 @@ class Representer:
     error: float = 0.0
 
     def __call__(self, X: Any, theta: Any) -> HostArray:
-        """h(x)(θ) for inputs (q, d) and tasks (p,) or (p, d_Θ), summed as written: (q, p)."""
+        """Return h(x)(θ) for rows (q, d) and tasks (p,) or (p, d_Θ), summed as written: (q, p)."""
         rows, tasks = np.asarray(X, dtype=np.float64), as_tasks(theta)
         gram = rows if self.kernel is None else to_host(self.kernel(rows, self.inputs))
         values = gram @ _sections(self.task_kernel, tasks, self.nodes, self.alpha, self.beta)
@@ -95,24 +95,24 @@ class Representer:
 def _sections(
     kernel: TaskKernel, tasks: HostArray, nodes: HostArray, alpha: HostArray, beta: HostArray | None
 ) -> HostArray:
-    """Σ_j α_ij k(θ, θ_j) + β_ij ∂₂k(θ, θ_j) for every θ, (n, q)."""
+    """Return Σ_j α_ij k(θ, θ_j) + β_ij ∂₂k(θ, θ_j) for every θ, (n, q)."""
     values = alpha @ np.asarray(kernel(tasks, nodes)).T
     return np.asarray(values if beta is None else values + beta @ np.asarray(kernel(tasks, nodes, orders=(0, 1))).T)
 
 
 def representer_coefficients(model: Any, X: Any) -> Representer:
-    """The α_ij and β_ij of the representer theorem for a fitted model.
+    """Return the α_ij and β_ij of the representer theorem for a fitted model.
 
-    Where the functions k_X(·, x_i) k_Θ(·, θ_j) depend on each other, many coefficients give the same function, and
-    these are the smallest of them. Otherwise they are unique, and at the optimum with a ridge they are the dual
-    variables, α_ij = ω_i w_j u_ij/λ: inputs with α_i· = β_i· = 0 are no support vectors.
+    If the functions k_X(·, x_i) k_Θ(·, θ_j) are linearly dependent, many coefficients give the same function, and
+    the smallest ones are returned. Otherwise they are unique, and at the optimum with a ridge they are the dual
+    variables, α_ij = ω_i w_j u_ij/λ: rows with α_i· = β_i· = 0 are not support vectors.
 
     Parameters
     ----------
     model : fitted estimator
-        With exact features; of a pipeline, its last step.
+        A model with exact features; for a pipeline, its last step.
     X : array (n, d)
-        The training inputs, as they reached the model; for a precomputed kernel their Gram matrix.
+        The training rows as passed to the model; for a precomputed kernel, their Gram matrix.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     nodes = as_tasks(model.nodes_)
     plain = task_features(field.psi.kernel, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
     seen = np.vstack(plain.values)
-    # the coordinates of ψ itself, in which all that follows is isometric
+    # the coordinates of ψ itself, which are isometric
     coef = field_coef if isinstance(recipe.task.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
     alpha, beta = _split(_smallest(phi, coef, seen), nodes.shape[0])
     bias: dict[str, Any] = {"offset": field.offset}
@@ -165,7 +165,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
 
 
 def _inputs(model: Any, X: Any) -> HostArray:
-    """The training inputs, and below them those that were named."""
+    """Return the training rows and, below them, those named for the penalty."""
     inputs, named = finite("X", np.asarray(X), 2), model.recipe_.task.order.inputs
     if inputs.shape[1] != model.n_features_in_:
         raise ValueError(
@@ -178,7 +178,7 @@ def _inputs(model: Any, X: Any) -> HostArray:
 
 
 def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel | None]:
-    """Φ at the inputs and k_X; raises an error if Φ does not reproduce k_X there."""
+    """Return Φ at the rows and k_X; raise an error if Φ does not reproduce k_X there."""
     if isinstance(phi, KernelMap):
         kernel, diagonal = phi.kernel, to_host(phi.kernel.diag(inputs))
     elif isinstance(phi, PrecomputedMap):
@@ -199,13 +199,13 @@ def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel
 
 
 def _change(psi: TaskMap, nodes: HostArray, seen: HostArray) -> HostArray:
-    """R with ψ(θ) = Rᵀ ψ_plain(θ), from their values at the nodes; those of the plain ones are ``seen``: (s, s')."""
+    """Return R (s, s') with ψ(θ) = Rᵀ ψ_plain(θ), given their values at the nodes; ``seen`` are those of ψ_plain."""
     orders = range(seen.shape[0] // nodes.shape[0])
     return np.asarray(np.linalg.lstsq(seen, np.vstack([psi(nodes, order) for order in orders]), rcond=SEEN)[0])
 
 
 def _smallest(rows: HostArray, coef: HostArray, cols: HostArray) -> HostArray:
-    """The smallest A with rowsᵀ A cols = coef, up to directions that are hardly seen."""
+    """Return the smallest A with rowsᵀ A cols = coef, up to directions of negligible singular values."""
     U, S, Vt = np.linalg.svd(rows, full_matrices=False)
     Q, T, Wt = np.linalg.svd(cols, full_matrices=False)
     sizes = np.outer(S, T)
@@ -222,5 +222,5 @@ def _smallest(rows: HostArray, coef: HostArray, cols: HostArray) -> HostArray:
 
 
 def _split(coefficients: HostArray, m: int) -> tuple[HostArray, HostArray | None]:
-    """α and β."""
+    """Return α and β."""
     return coefficients[:, :m], coefficients[:, m:] if coefficients.shape[1] > m else None

@@ -1,4 +1,4 @@
-"""What one fit passes on to the next: features, eigenvectors, and a start."""
+"""Warm starts: a fit passes features, eigenvectors, and a start to the next fit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.solvers import Eigenbasis, Solution, Start
 
 MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose", "certify"}
-"""Fields of a recipe that may differ between problems that share everything but the solution."""
+"""The fields of a recipe that may differ between problems that share everything except the solution."""
 
 INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state"}
-"""Fields of a recipe that φ depends on, beside the inputs."""
+"""The fields of a recipe that φ depends on, besides the rows."""
 
 FINER_THAN_NOW = 1e-3
-"""If no smallest λ is known, features are built for the current λ times this: they can be used again as λ decreases,
-and a few more of them cost little."""
+"""If no smallest λ is known, features are built for the current λ times this: they can be reused as λ decreases,
+and a few additional features cost little."""
 
 
 @dataclass
 class Memory:
-    """What one fit passes on to the next: features, eigenvectors, and a start.
+    """Results of a fit that the next fit can reuse: features, eigenvectors, and a start.
 
     A fit with the same X and the same kernel reuses the features. A fit of the same problem with another λ, λ_b or
     tolerance reuses the whole problem, and starts from the last solution.
@@ -35,7 +35,7 @@ class Memory:
     Parameters
     ----------
     finest : float or None
-        The smallest λ to come, if it is known, in the units of the user: features that are exact enough for it are
+        The smallest future λ, if known, in the units of the user: features that are exact enough for it are
         built at once.
 
     Examples
@@ -54,13 +54,13 @@ class Memory:
     last: Start | None = field(default=None, repr=False)
     """The end of the last fit."""
     learnt: tuple[Recipe, Data, Any] | None = field(default=None, repr=False)
-    """The last recipe with a kernel to learn, its data, and the kernel that was learnt."""
+    """The last recipe with a kernel to learn, its data, and the learnt kernel."""
     _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
     _constant: float | None = field(default=None, repr=False)
     """The value of the constant feature of the last fit, see :class:`~infinitask.field.Problem`."""
 
     def learnt_kernel(self, recipe: Recipe, data: Data) -> Any:
-        """The kernel learnt for the same recipe and data, so that a path of λ learns it once; None if there is none."""
+        """Return the kernel learnt for the same recipe and data, or None; a path of λ learns it once."""
         if self.learnt is None:
             return None
         before, rows, kernel = self.learnt
@@ -69,7 +69,7 @@ class Memory:
         return kernel if same and same_rows else None
 
     def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
-        """The problem, with the remembered parts that still apply; λ of the recipe is ``unit`` times the user's."""
+        """Pose the problem, with the stored parts that still apply; λ of the recipe is ``unit`` times the user's."""
         needed = tolerance(recipe, data)
         finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(unit * self.finest, recipe.alpha)
         phi: Features | None = None
@@ -86,7 +86,7 @@ class Memory:
                 phi = problem.phi
             else:
                 self.basis = None
-            # another problem: the level of its objective is its own
+            # another problem: its objective has different values
             self.last = self.last.elsewhere() if same_inputs and self.last is not None else None
         built = exact if phi is not None else tolerance(replace(recipe, alpha=finest), data)
         return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=built), built)
@@ -100,7 +100,7 @@ class Memory:
         return problem
 
     def start(self, problem: Problem) -> Start | None:
-        """The last solution as a start; None if this problem has other unknowns."""
+        """Return the last solution as a start; None if this problem has other unknowns."""
         start, before, now = self.last, self._constant, problem.constant
         if start is None or start.z.size != problem.objective.size or (before is None) != (now is None):
             return None
@@ -113,13 +113,13 @@ class Memory:
         return start._replace(z=z)
 
     def remember(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
-        """Remember how a fit ended."""
+        """Store the final state of a fit."""
         self.last = Start(solution.z, solution.smoothing, solution.floor)
         self._constant, self.basis = problem.constant, basis
 
 
 def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
-    """Whether the posed problem serves with another λ and λ_b; a free bias has other features."""
+    """Whether the posed problem can be reused with another λ and λ_b; a free bias has other features."""
     same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER) and a.bias_is_free == b.bias_is_free
     same_targets = alike(known.y, data.y) and alike(known.share, data.share)
     return same_recipe and same_targets and alike(known.weight, data.weight)
@@ -130,7 +130,7 @@ def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Equality of parameters; objects of the library are equal if their parameters are."""
+    """Return whether two parameters are equal; objects of the library are equal if their parameters are."""
     if a is b:
         return True
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
