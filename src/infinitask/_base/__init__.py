@@ -1,1 +1,1 @@
-"""What every other package builds on: arrays, threads, validation, events."""
+"""Utilities for all other packages: arrays, threads, validation, events."""

@@ -1,7 +1,7 @@
 """The only module that names array libraries.
 
-Everything below the estimators is written for the Python array API standard: it asks :func:`namespace` for the library
-of its arguments and calls only that. A GPU is then a device on which the arrays live, not a second implementation.
+Everything below the estimators is written for the Python array API standard: it gets the library of its arguments from
+:func:`namespace` and calls only that. A GPU is then only a device of the arrays, not a second implementation.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ HostArray: TypeAlias = NDArray[Any]
 
 
 SYSTEM = Path("/")
-"""The root of the files in which Linux says how much memory is free."""
+"""The root of the files in which Linux reports free memory."""
 
 IN_CACHE = 2**16
-"""Entries of a block whose temporaries stay in the cache of a core, 512 KiB each."""
+"""The entries of a block whose temporaries fit into the cache of a core, 512 KiB each."""
 
 IN_MEMORY = 2**20
-"""Entries of a block of rows on the host, 8 MiB: memory does not grow with the number of rows."""
+"""The entries of a block of rows on the host, 8 MiB: memory does not grow with the number of rows."""
 
 ON_DEVICE = 2**24
-"""Entries of a block of rows on a device, 128 MiB; smaller blocks leave a GPU idle."""
+"""The entries of a block of rows on a device, 128 MiB; a GPU would be idle with smaller blocks."""
 
 _numpy: Any = compat.array_namespace(np.array(None))
 
 
 def namespace(*arrays: Array) -> Any:
-    """The array library common to all arguments; Python scalars and ``None`` do not count."""
+    """Return the array library common to all arguments; Python scalars and ``None`` are ignored."""
     if all(type(a) is np.ndarray for a in arrays if a is not None):
-        return _numpy  # the usual case, forty times faster than asking
+        return _numpy  # the usual case, forty times faster than a call of the library
     found = [a for a in arrays if a is not None and compat.is_array_api_obj(a)]
     return compat.array_namespace(*found) if found else _numpy
 
 
 def as_like(values: Any, like: Array) -> Array:
-    """``values`` in the library, on the device and with the dtype of ``like``."""
+    """Return ``values`` in the library, on the device and with the dtype of ``like``."""
     xp = namespace(like)
     if compat.is_array_api_obj(values) and namespace(values) is not xp:
         values = to_host(values)
@@ -64,15 +64,15 @@ def as_like(values: Any, like: Array) -> Array:
 
 
 def row_blocks(n: int, width: int, entries: int = IN_MEMORY) -> list[slice]:
-    """Slices that cover n rows in order, each of at most ``entries`` / ``width`` rows and of at least one.
+    """Return slices that cover n rows in order, each of at most ``entries`` / ``width`` rows and of at least one.
 
     Parameters
     ----------
     n : int
     width : int
-        Numbers that a row takes.
+        The number of entries per row.
     entries : int
-        Numbers of a block: :data:`IN_CACHE`, :data:`IN_MEMORY` or :data:`ON_DEVICE`.
+        The number of entries per block: :data:`IN_CACHE`, :data:`IN_MEMORY` or :data:`ON_DEVICE`.
 
     Examples
     --------
@@ -84,17 +84,17 @@ def row_blocks(n: int, width: int, entries: int = IN_MEMORY) -> list[slice]:
 
 
 def take(values: Array, positions: HostArray | None, axis: int) -> Array:
-    """``values`` at host positions along an axis; None is all of them."""
+    """Return ``values`` at host positions along an axis; None means all."""
     if positions is None:
         return values
     xp = namespace(values)
-    # the index must live where the values live
+    # the index must be on the device of the values
     index = as_like(positions, xp.zeros_like(values[:0, ...], dtype=xp.int64))
     return xp.take(values, index, axis=axis)
 
 
 def to_host(values: Array) -> HostArray:
-    """``values`` as a NumPy array, wherever they live."""
+    """Return ``values`` of any device as a NumPy array."""
     if isinstance(values, np.ndarray):
         return values
     if compat.is_torch_array(values):
@@ -106,19 +106,19 @@ def to_host(values: Array) -> HostArray:
 
 
 def host_double(values: Array) -> HostArray:
-    """``values`` as a NumPy array of float64, wherever they live."""
+    """Return ``values`` of any device as a NumPy array of float64."""
     return to_host(values).astype(np.float64, copy=False)
 
 
 def owned(values: Array) -> Array:
-    """A copy of ``values`` where they live; lists and columns of pandas become NumPy arrays."""
+    """Copy ``values`` on their device; lists and columns of pandas become NumPy arrays."""
     if compat.is_torch_array(values):
         return values.detach().clone()
     return namespace(values).asarray(values, copy=True)
 
 
 def floats(values: Sequence[Array | float]) -> list[float]:
-    """Numbers and arrays without axes as numbers; from a device in one transfer, since each waits for all its work."""
+    """Return scalars and 0-d arrays as numbers, in one transfer from a device, as each transfer synchronises."""
     if all(isinstance(value, (float, np.floating)) for value in values):
         return [float(value) for value in values]
     first = next(value for value in values if not isinstance(value, float))
@@ -126,7 +126,7 @@ def floats(values: Sequence[Array | float]) -> list[float]:
 
 
 def double(values: Array) -> Array:
-    """``values`` in double precision, where they live."""
+    """Return ``values`` in double precision, on their device."""
     if isinstance(values, np.ndarray):
         return values.astype(np.float64, copy=False)
     xp = namespace(values)
@@ -134,7 +134,7 @@ def double(values: Array) -> Array:
 
 
 def inverse_transposed(lower: HostArray, like: Array) -> Array:
-    """L⁻ᵀ of a lower triangular L (r, r), in the library, on the device and with the dtype of ``like``."""
+    """Return L⁻ᵀ of a lower triangular L (r, r), in the library, on the device and with the dtype of ``like``."""
     if compat.is_torch_array(like) and like.device.type != "cpu":
         import torch
 
@@ -149,11 +149,11 @@ def inverse_transposed(lower: HostArray, like: Array) -> Array:
 
 
 def free_memory(device: str | None) -> int:
-    """Bytes that are free on a device; on the host, or if the device does not say, those that this process may take.
+    """Return the free bytes of a device; on the host, or if unknown, the bytes that this process may allocate.
 
-    The machine, the control groups of this process and its address space each set a limit, and the smallest one counts.
-    File caches count as free, because the system gives them back: after a large file was read, nearly all memory is
-    cache.
+    The machine, the control groups of this process and its address space each set a limit, and the smallest one
+    applies. File caches count as free, because the system frees them on demand: after reading a large file, nearly all
+    memory is cache.
     """
     if device is not None and device.startswith("cuda"):
         import torch
@@ -164,20 +164,20 @@ def free_memory(device: str | None) -> int:
 
 
 def _free_on_machine(root: Path) -> int:
-    """Bytes that programs can still get, with those of file caches."""
+    """Return the bytes available to programs, including file caches."""
     available = _counted(root / "proc/meminfo").get("MemAvailable:")
     if available is not None:
         return 1024 * available
     if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**32  # the system does not say
+    return 2**32  # unknown to the system
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """Bytes that the control groups of this process, such as a container or a job, leave to it.
+    """Yield the bytes available in the control groups of this process, such as a container or a job.
 
-    The limits of all groups above a group hold as well. Inside a container the path of a group may exist outside only;
-    then the top of what is mounted is the container's own group.
+    The limits of all parent groups apply too. Inside a container the path of a group may exist outside only;
+    then the top of the mounted directory is the group of the container.
     """
     mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
@@ -192,14 +192,14 @@ def _left_by_groups(root: Path) -> Iterator[int]:
         group = top / path.strip("/")
         for place in (group, *group.parents):
             most, used = _text(place / limit).strip(), _text(place / usage).strip()
-            if most.isdigit() and used.isdigit():  # no limit reads "max"
+            if most.isdigit() and used.isdigit():  # "max" means no limit
                 yield int(most) - int(used) + _counted(place / "memory.stat").get(cache, 0)
             if place == top:
                 break
 
 
 def _left_by_address_space(root: Path) -> Iterator[int]:
-    """Bytes of addresses that this process may still ask for, as `ulimit -v` bounds them."""
+    """Yield the bytes of address space that this process may still allocate under `ulimit -v`."""
     if find_spec("resource") is None:
         return
     import resource
@@ -211,7 +211,7 @@ def _left_by_address_space(root: Path) -> Iterator[int]:
 
 
 def _text(path: Path) -> str:
-    """The text of a system file; empty if there is no such file."""
+    """Return the text of a system file; empty if the file does not exist."""
     try:
         return path.read_text()
     except OSError:
@@ -219,13 +219,13 @@ def _text(path: Path) -> str:
 
 
 def _counted(path: Path) -> dict[str, int]:
-    """The lines "name number ..." of a file of the system."""
+    """Return the lines "name number ..." of a system file."""
     words = (line.split() for line in _text(path).splitlines())
     return {name: int(value) for name, value, *_ in (w for w in words if len(w) > 1) if value.isdigit()}
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error of an array library says that its memory does not suffice."""
+    """Return whether an error of an array library means that it is out of memory."""
     return isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "OutOfMemory")
 
 
@@ -236,7 +236,7 @@ def place(values: HostArray, device: str | None) -> Array:
     ----------
     values : ndarray
     device : str or None
-        None keeps NumPy; any device that torch knows ("cpu", "cuda", "cuda:1", "mps") makes a tensor there.
+        None: keep NumPy. Any device of torch ("cpu", "cuda", "cuda:1", "mps"): return a tensor there.
     """
     if device is None:
         return values
@@ -259,11 +259,11 @@ def place(values: HostArray, device: str | None) -> Array:
 
 
 def moved(values: Array, device: str | None) -> Array:
-    """``values`` of any library on the device of the data; None: NumPy, but tensors of another device stay there."""
+    """Return ``values`` on the device of the data; None: NumPy, but tensors of another device stay there."""
     if device is not None and compat.is_cupy_array(values):
         import torch
 
-        values = torch.from_dlpack(values)  # the same memory
+        values = torch.from_dlpack(values)  # shares memory
     if compat.is_torch_array(values) and (device is not None or values.device.type != "cpu"):
         return values if device is None else values.to(device)
     return place(to_host(values), device)
@@ -275,7 +275,7 @@ _DIFFERENTIATING = ("torch", "jax")
 
 
 def differentiate(function: Function, backend: str = "auto") -> Callable[[Array, Array, Array], tuple[Array, Array]]:
-    """(θ, y, h) → f and ∂f/∂h, for a function f(θ, y, h) that acts on every entry of h separately.
+    """Return (θ, y, h) ↦ f and ∂f/∂h for a function f(θ, y, h) that acts on every entry of h separately.
 
     The function receives tensors of the backend; the results have the library, device and dtype of h.
 
@@ -320,7 +320,7 @@ def _by_torch(function: Function, theta: Array, y: Array | None, h: Array) -> tu
 def _by_jax(function: Function, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
     import jax
 
-    # older versions keep it in their experimental part
+    # older versions have it in jax.experimental
     double: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64
     with double(True):
         host = [None if a is None else to_host(a) for a in (theta, y, h)]
@@ -330,7 +330,7 @@ def _by_jax(function: Function, theta: Array, y: Array | None, h: Array) -> tupl
 
 
 def _called(function: Function, name: str, *tensors: Array) -> Array:
-    """function(θ, y, h), with a hint at the most frequent mistake if it fails."""
+    """Return function(θ, y, h); if it fails, the error hints at the most frequent mistake."""
     try:
         return function(*tensors)
     except (TypeError, RuntimeError) as error:
@@ -342,7 +342,7 @@ def _called(function: Function, name: str, *tensors: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _jax_derivative(function: Function) -> Any:
-    """The derivative, compiled once for every shape; kept here because a loss that held it could not be pickled."""
+    """Return the derivative, compiled once for every shape; cached here, because a loss with it cannot be pickled."""
     import jax
 
     def total(theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
@@ -359,13 +359,13 @@ def _threadpools() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which matrix products of NumPy and SciPy use one thread.
+    """Limit matrix products of NumPy and SciPy to one thread inside a context.
 
-    The products of a fit are small: a second thread brings little, and if other processes use the cores it mostly waits
-    (measured: a fit of 0.6 s took 18 s). And a sum computed by one thread is the same on every machine.
+    The products of a fit are small: a second thread is of little use, and if other processes use the cores it mostly
+    waits (measured: a fit of 0.6 s took 18 s). Also, a sum computed by one thread is the same on every machine.
     """
     global _inside, _limiter
-    # fits may overlap in time: the first one sets the limit, the last one to end lifts it
+    # fits may overlap in time: the first one sets the limit, and the last one to end removes it
     with _lock:
         if _inside == 0:
             _take_control()
@@ -383,7 +383,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _take_control() -> None:
-    """Let this thread set the limit of OpenBLAS: threadpoolctl 3.8 and later reserve that to the first thread."""
+    """Let this thread set the limit of OpenBLAS: threadpoolctl 3.8 and later reserve this for the first thread."""
     clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -395,10 +395,10 @@ _limiter: Any = None
 
 
 def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """The smallest values with at least these fractions of the weight at or below them, (q,)."""
+    """Return the smallest values with at least these fractions of the weight at or below them, (q,)."""
     return np.asarray(np.quantile(y, levels, method="inverted_cdf", weights=weight))
 
 
 def normal_scores(y: HostArray) -> HostArray:
-    """y by its ranks, as quantiles of the normal distribution."""
+    """Return the normal scores of y: normal quantiles of its ranks."""
     return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))

@@ -1,7 +1,7 @@
 """Events of a long fit, for a progress bar or for a clock that ends a search.
 
-Solvers and comparisons :func:`tell` events. By default there is no listener, and an event costs one look-up;
-:func:`listening` sends the events of this thread to a function. ``verbose`` of an estimator prints lines instead, and
+Solvers and comparisons :func:`tell` events. By default there is no listener, and an event costs one lookup;
+:func:`listening` sends the events of this thread to a function. ``verbose`` of an estimator prints lines instead and
 needs no listener.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Solving:
-    """A solver evaluated the objective: the certified gap so far, and the one that was asked for."""
+    """A solver evaluated the objective: the certified gap so far, and the requested one."""
 
     evaluations: int
     gap: float
@@ -24,7 +24,7 @@ class Solving:
 
 @dataclass(frozen=True)
 class Stage:
-    """Another part of the work begins."""
+    """A new stage of the work begins."""
 
     text: str
 
@@ -51,14 +51,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A comparison ended; what it chose is fitted next."""
+    """A comparison ended; the selected candidate is fitted next."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class CutShort:
-    """A comparison was interrupted, and goes on with the best so far."""
+    """A comparison was interrupted and continues with the best candidate so far."""
 
     text: str
 
@@ -66,7 +66,7 @@ class CutShort:
 Event = Solving | Stage | Trying | Tried | Chosen | CutShort
 
 LISTENER: ContextVar[Callable[[Event], None] | None] = ContextVar("infinitask_listener", default=None)
-"""The listener of this thread; an event that takes time to make is made for one only."""
+"""The listener of this thread; events that are slow to create are created only if there is one."""
 
 
 def tell(event: Event) -> None:
@@ -78,12 +78,12 @@ def tell(event: Event) -> None:
 
 @contextmanager
 def listening(listener: Callable[[Event], None]) -> Iterator[None]:
-    """Send the events of this thread to a function; a listener that is there already hears them first.
+    """Send the events of this thread to a function; an existing listener receives them first.
 
     Parameters
     ----------
     listener : callable
-        Called with each event, often thousands of times in a second.
+        Called with each event, often thousands of times per second.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def needed(module: str, what: str, extra: str) -> Any:
-    """A module of a library that an extra installs; ``what`` says in the error what needs it."""
+    """Import a module of a library that an extra installs; ``what`` names the feature that needs it in the error."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -15,14 +15,14 @@ def needed(module: str, what: str, extra: str) -> Any:
 
 
 def not_installed(what: str, extra: str) -> ImportError:
-    """The error that says what needs which library, and which extra installs it."""
+    """Return the error that states which feature needs a library, and which extra installs it."""
     return ImportError(f"{what}, which is not installed; install the extra with `pip install infinitask[{extra}]`.")
 
 
 def display(name: str) -> Any:
-    """The class of :mod:`infinitask.plotting` with this name.
+    """Return the class of :mod:`infinitask.plotting` with this name.
 
-    Results such as :class:`~infinitask.predictive.ROCCurve` are defined far below the plots. Their ``plot`` looks the
-    display up when it is called, so that ``import infinitask`` loads none of them.
+    Results such as :class:`~infinitask.predictive.ROCCurve` are defined in lower layers than the plots. Their ``plot``
+    looks up the display when it is called, so ``import infinitask`` loads no display.
     """
     return getattr(import_module("infinitask.plotting"), name)

@@ -8,25 +8,25 @@ from typing import Any
 
 
 def inner_model(estimator: Any, stop: Callable[[Any], bool] | None = None) -> Any:
-    """The model inside an estimator, through any number of wrappers; an estimator that holds no model is returned.
+    """Return the model inside an estimator, through any number of wrappers; an estimator without wrappers is returned.
 
     ========================  =========================================================
-    wrapper                   where its model is
+    wrapper                   location of its model
     ========================  =========================================================
     pipeline                  the last of ``steps``
     transformed target        ``estimator_`` or ``regressor_``, before the fit ``estimator`` or ``regressor``
-    self-tuned model          ``best_estimator_``; before the fit it holds none
+    self-tuned model          ``best_estimator_``; before the fit it contains none
     search                    ``best_estimator_``, before the fit ``search`` or ``estimator``
     ========================  =========================================================
 
-    Wrappers are known by these attributes, so that those of other libraries are opened as well. Ensembles, which also
-    have an ``estimator_``, are not opened.
+    Wrappers are identified by these attributes, so those of other libraries are unwrapped too. Ensembles, which also
+    have an ``estimator_``, are not unwrapped.
 
     Parameters
     ----------
     estimator : estimator
     stop : callable or None
-        The first model for which ``stop(model)`` is true is returned, even if it holds another.
+        The first model for which ``stop(model)`` is true is returned, even if it contains another model.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def inner_model(estimator: Any, stop: Callable[[Any], bool] | None = None) -> An
 
 
 def steps_and_model(estimator: Any, stop: Callable[[Any], bool] | None = None) -> tuple[list[tuple[str, Any]], Any]:
-    """The named steps that rows pass before they reach the model, and the model; parameters as of `inner_model`."""
+    """Return the named steps that transform rows before the model, and the model; see `inner_model` for parameters."""
     steps: list[tuple[str, Any]] = []
     while not (stop is not None and stop(estimator)) and (inside := _held(estimator)) is not None:
         before = getattr(estimator, "steps", ())[:-1]
@@ -51,8 +51,8 @@ def steps_and_model(estimator: Any, stop: Callable[[Any], bool] | None = None) -
 
 
 def _held(model: Any) -> Any:
-    """The model directly inside; None if there is none."""
-    # steps and transformed targets first: they pass ``best_estimator_`` of the model inside on
+    """Return the model directly inside; None if there is none."""
+    # steps and transformed targets first: they forward ``best_estimator_`` of the inner model
     if getattr(model, "steps", None):
         return model.steps[-1][1]
     places = ["best_estimator_"]
@@ -64,7 +64,7 @@ def _held(model: Any) -> Any:
 
 
 def takes(estimator: Any, name: str) -> bool:
-    """Whether ``predict`` of the estimator takes an argument of that name, or hands it on."""
+    """Whether ``predict`` of the estimator has an argument of this name, or forwards it."""
     predict = getattr(estimator, "predict", None)
     known = {} if predict is None else inspect.signature(predict).parameters
     return name in known or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())

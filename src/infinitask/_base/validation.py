@@ -1,8 +1,8 @@
-"""Checks of what the library is given.
+"""Validation of arguments.
 
-An error says what was given, what is expected and what to do. Parameters of the estimators that are numbers, words or
-flags are checked by one table, :data:`CONSTRAINTS`; an estimator that allows more or less says so in its
-``_constraints``. Everything else is checked where it is used, with the functions of this module.
+Error messages state what was given, what is expected and what to do. Parameters of estimators that are numbers, strings
+or flags are checked by one table, :data:`CONSTRAINTS`; an estimator that allows more or fewer values declares them in
+its ``_constraints``. Everything else is checked where it is used, with the functions of this module.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 
 LARGEST = 1e100
-"""Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
+"""Magnitudes beyond this overflow if squared and summed; below its inverse they underflow."""
 
 SUPPORT_SLACK = 1e-7
-"""A task asked for in single precision must not fall outside the interval that it bounds."""
+"""The tolerance for tasks in single precision at the ends of an interval."""
 
 NO_NUMBERS = re.compile("Input X contains NaN|could not convert string|DateTime64DType")
-"""What scikit-learn, Python and NumPy say of features that are missing, texts or dates."""
+"""Parts of the errors of scikit-learn, Python and NumPy about features that are missing, strings or dates."""
 
 FOR_TABLES = "If X is a table, infinitask.tabular(model) takes missing values and categories."
-"""Ends an error about such features."""
+"""The end of an error about such features."""
 
 
 # ---------------------------------------------------------------------------------------------- single values
@@ -44,7 +44,7 @@ def number(
     open_high: bool = False,
     hint: str = "",
 ) -> float:
-    """``value`` as a finite float in the interval, or an error."""
+    """Return ``value`` as a finite float in the interval, or raise an error."""
     known = is_number(value)
     above = known and (value > low if open_low else value >= low)
     below = known and (value < high if open_high else value <= high)
@@ -57,18 +57,18 @@ def number(
 
 
 def fraction(name: str, value: Any, *, open_low: bool = True, open_high: bool = True, hint: str = "") -> float:
-    """``value`` as a float between 0 and 1, or an error that suspects a percentage."""
+    """Return ``value`` as a float between 0 and 1, or raise an error that suggests a percentage."""
     hints = " ".join(filter(None, (hint, percent_meant(value))))
     return number(name, value, low=0.0, high=1.0, open_low=open_low, open_high=open_high, hint=hints)
 
 
 def percent_meant(value: Any) -> str:
-    """A question for someone who gave 95 instead of .95; empty for values that are not percentages."""
+    """Return a question to a user who passed 95 instead of .95; empty for values that are not percentages."""
     return f"Did you mean {value / 100.0:g}?" if is_number(value) and 1.0 < value <= 100.0 else ""
 
 
 def count(name: str, value: Any, *, least: int = 1, hint: str = "") -> int:
-    """``value`` as an integer of at least ``least``, or an error."""
+    """Return ``value`` as an integer of at least ``least``, or raise an error."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         given = _SHORT.repr(value)
         raise ValueError(f"{name}={given} was given; it must be an integer of at least {least}.{hint and ' ' + hint}")
@@ -76,7 +76,7 @@ def count(name: str, value: Any, *, least: int = 1, hint: str = "") -> int:
 
 
 def choice(name: str, value: Any, options: Sequence[str], also: str = "") -> str:
-    """``value`` as one of some words, or an error; ``also`` names what else is allowed."""
+    """Return ``value`` if it is one of some strings, or raise an error; ``also`` names other allowed values."""
     if not isinstance(value, str) or value not in options:
         words = ", ".join(map(repr, options))
         raise ValueError(f"{name}={value!r} was given; it must be one of {words}{also}.")
@@ -84,14 +84,14 @@ def choice(name: str, value: Any, options: Sequence[str], also: str = "") -> str
 
 
 def flag(name: str, value: Any) -> bool:
-    """``value`` as True or False, or an error."""
+    """Return ``value`` as True or False, or raise an error."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={value!r} was given; it must be True or False.")
     return bool(value)
 
 
 def jobs(name: str, value: Any) -> int | None:
-    """``value`` as a number of processes, which may be negative as in joblib, or None."""
+    """Return ``value`` as a number of processes, which may be negative as in joblib, or None."""
     if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value == 0):
         raise ValueError(
             f"{name}={value!r} was given; it must be None, a number of processes, or −1 for as many as there are cores."
@@ -100,7 +100,7 @@ def jobs(name: str, value: Any) -> int | None:
 
 
 def seed(name: str, value: Any) -> Any:
-    """``value`` if scikit-learn takes it for a random state, or an error."""
+    """Return ``value`` if scikit-learn accepts it as a random state, or raise an error."""
     known = isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32
     if not (value is None or value is np.random or known or isinstance(value, np.random.RandomState)):
         raise ValueError(
@@ -111,7 +111,7 @@ def seed(name: str, value: Any) -> Any:
 
 
 def rule_or_positive(name: str, value: Any, rules: Sequence[str]) -> float | str:
-    """``value`` as a positive finite float or one of some words, or an error."""
+    """Return ``value`` as a positive finite float or one of some strings, or raise an error."""
     if isinstance(value, str) and value in rules:
         return value
     if not is_number(value) or not value > 0.0:
@@ -121,12 +121,12 @@ def rule_or_positive(name: str, value: Any, rules: Sequence[str]) -> float | str
 
 
 def flag_or_choice(name: str, value: Any, options: Sequence[str]) -> bool | str:
-    """``value`` as True, False or one of some words, or an error."""
+    """Return ``value`` as True, False or one of some strings, or raise an error."""
     return bool(value) if isinstance(value, (bool, np.bool_)) else choice(name, value, options, ", True or False")
 
 
 def positive_numbers(name: str, values: Any) -> HostArray:
-    """``values`` as a list of positive finite numbers, or an error."""
+    """Return ``values`` as a list of positive finite numbers, or raise an error."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -142,12 +142,12 @@ Constraint = Callable[[str, Any], Any]
 
 
 def optional(check: Constraint) -> Constraint:
-    """The same check for a parameter that may be None."""
+    """Return the same check for a parameter that may be None."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def or_auto(check: Constraint) -> Constraint:
-    """The same check for a parameter that may be "auto"."""
+    """Return the same check for a parameter that may be "auto"."""
 
     def checked(name: str, value: Any) -> Any:
         if isinstance(value, str) and value == "auto":
@@ -184,12 +184,12 @@ CONSTRAINTS: dict[str, Constraint] = {
     "verbose": lambda name, value: count(name, int(value) if isinstance(value, bool) else value, least=0),
     "warm_start": lambda name, value: flag(name, bool(value) if type(value) is int and value in (0, 1) else value),
 }
-"""What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
-they are checked by the functions that turn them into objects."""
+"""The constraints on parameters of estimators, by name. Kernels, measures, rules and features are specs:
+they are checked by the functions that convert them to objects."""
 
 
 def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint]) -> None:
-    """Raise an error for the first parameter that breaks its constraint; ``own`` replaces lines of the table."""
+    """Raise an error for the first parameter that violates its constraint; ``own`` replaces lines of the table."""
     for name, value in parameters.items():
         constraint = own.get(name) or CONSTRAINTS.get(name)
         if constraint is not None:
@@ -200,7 +200,7 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
 def naming(name: str) -> Iterator[None]:
     """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it.
 
-    If X holds missing values or texts, the error ends with what takes them.
+    If X contains missing values or strings, the error ends with models that support them.
     """
     try:
         yield
@@ -208,7 +208,7 @@ def naming(name: str) -> Iterator[None]:
         text = str(error)
         is_named = re.search(rf"(?<![A-Za-z]){name}(?![a-z])", text) is not None
         for_tables = name.startswith("X") and NO_NUMBERS.search(text) is not None
-        if for_tables:  # the lines after the first advise models of other libraries
+        if for_tables:  # the lines after the first recommend models of other libraries
             text = f"{text.partition(chr(10))[0].rstrip('.')}. {FOR_TABLES}"
         if is_named and not for_tables:
             raise
@@ -243,28 +243,28 @@ def check_no_text(name: str, values: Any) -> None:
 def parse_tasks(
     theta: Any, name: str, support: tuple[HostArray, HostArray], *, percent: bool = False
 ) -> tuple[HostArray, bool]:
-    """θ as (q, d) inside the support, and whether it was a single task without a list around it.
+    """Return θ as (q, d) inside the support, and whether it was a single task without a list around it.
 
     Parameters
     ----------
     theta : array-like
     name : str
-        What the caller calls it.
+        The name of the argument.
     support : (ndarray (d,), ndarray (d,))
-        The bounds (low, high) of Θ; they give way by a rounding error of single precision.
+        The bounds (low, high) of Θ; they are widened by a rounding error of single precision.
     percent : bool
-        Whether a task is a fraction, so that 95 was probably meant as 0.95.
+        Whether a task is a fraction, in which case 95 probably means 0.95.
     """
     low, high = support
     d = low.size
     tasks = numbers(name, theta)
-    # on the line a task is a number; otherwise, and from here on, it is a row of d numbers
+    # for d = 1 a task is a number; otherwise, and from here on, it is a row of d numbers
     rows = tasks[..., None] if d == 1 and tasks.ndim < 2 else tasks
     if rows.ndim not in (1, 2) or rows.shape[-1] != d or rows.size == 0:
         expected = "a number or an array of shape (q,)" if d == 1 else f"an array of shape ({d},) or (q, {d})"
         raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
     tasks, single = rows.reshape(-1, d), rows.ndim == 1
-    if d == 1 and low[0] <= tasks.min() and tasks.max() <= high[0]:  # the usual case, quickly
+    if d == 1 and low[0] <= tasks.min() and tasks.max() <= high[0]:  # a fast path for the usual case
         return tasks, single
     inside = in_support(tasks, support)
     if not np.all(inside):
@@ -279,7 +279,7 @@ def parse_tasks(
 
 
 def in_support(tasks: HostArray, support: tuple[HostArray, HostArray]) -> HostArray:
-    """Whether tasks (q, d) are finite and lie between the bounds, up to a rounding error of single precision: (q,)."""
+    """Return whether tasks (q, d) are finite and within the bounds, up to a rounding error of single precision."""
     low, high = support
     bounds = np.abs(np.stack(support))
     slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
@@ -287,7 +287,7 @@ def in_support(tasks: HostArray, support: tuple[HostArray, HostArray]) -> HostAr
 
 
 def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGEST) -> None:
-    """Refuse values whose squares leave the range of floating point."""
+    """Raise an error for values whose squares overflow or underflow."""
     size = float(np.max(np.abs(values)))
     if size > LARGEST or 0.0 < size < smallest:
         raise ValueError(
@@ -303,12 +303,12 @@ _SHORT.maxother = 60
 
 
 def is_number(value: Any) -> bool:
-    """Whether ``value`` is a finite real number; True and False are not."""
+    """Return whether ``value`` is a finite real number; True and False are not."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
 
 
 def numbers(name: str, values: Any) -> HostArray:
-    """``values`` as an array of numbers of any shape, or an error that shows their beginning."""
+    """Return ``values`` as an array of numbers of any shape, or raise an error that shows the first values."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -317,7 +317,7 @@ def numbers(name: str, values: Any) -> HostArray:
 
 
 def finite(name: str, values: Any, ndim: int) -> HostArray:
-    """``values`` as an array of finite numbers with ``ndim`` axes that is not empty, or an error."""
+    """Return ``values`` as a nonempty array of finite numbers with ``ndim`` axes, or raise an error."""
     array = numbers(name, to_host(values) if hasattr(values, "shape") else values)
     if array.ndim != ndim or array.size == 0:
         axes = "one-dimensional" if ndim == 1 else "two-dimensional"
@@ -329,7 +329,7 @@ def finite(name: str, values: Any, ndim: int) -> HostArray:
 
 # ------------------------------------------------------------------------------------------ arguments of metrics
 def targets(y_true: Any) -> HostArray:
-    """Targets (n,); a single column counts as a vector."""
+    """Return targets (n,); a single column is accepted as a vector."""
     y = numbers("y_true", y_true)
     return finite("y_true", y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, 1)
 
@@ -337,7 +337,7 @@ def targets(y_true: Any) -> HostArray:
 def levels_within(
     name: str, levels: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> HostArray:
-    """Levels (q,) in the interval, closed by default; a single number is one level."""
+    """Return levels (q,) in the interval, closed by default; a single number is one level."""
     found = finite(name, np.atleast_1d(numbers(name, levels)), 1)
     outside = (found <= low if open_low else found < low) | (found >= high if open_high else found > high)
     if np.any(outside):
@@ -352,7 +352,7 @@ def levels_within(
 
 
 def coverages(coverage: Any, *, open_high: bool = True) -> tuple[HostArray, bool]:
-    """Coverages (q,) between 0 and 1, and whether one was given without a list around it."""
+    """Return coverages (q,) between 0 and 1, and whether one was given without a list around it."""
     single = np.ndim(coverage) == 0
     if single:
         return np.array([fraction("coverage", coverage, open_high=open_high)]), True
@@ -360,7 +360,7 @@ def coverages(coverage: Any, *, open_high: bool = True) -> tuple[HostArray, bool
 
 
 def predictions(y_pred: Any, n: int, q: int, what: str, name: str = "y_pred") -> HostArray:
-    """Predictions (n, q) for n samples and q levels; (n,) counts as one level."""
+    """Return predictions (n, q) for n samples and q levels; (n,) is accepted as one level."""
     found = numbers(name, y_pred)
     found = finite(name, found[:, None] if found.ndim == 1 and q == 1 else found, 2)
     if found.shape != (n, q):
@@ -371,7 +371,7 @@ def predictions(y_pred: Any, n: int, q: int, what: str, name: str = "y_pred") ->
 
 
 def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
-    """Lower and upper ends, (n,) of intervals (n, 2) or (n, q) of (n, q, 2); −∞ below and +∞ above are allowed."""
+    """Return lower and upper ends, (n,) of intervals (n, 2) or (n, q) of (n, q, 2); −∞ and +∞ are allowed."""
     ends = numbers("y_interval", y_interval)
     if ends.ndim not in (2, 3) or ends.shape[-1] != 2 or ends.size == 0:
         raise ValueError(
@@ -389,7 +389,7 @@ def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
 
 
 def nonnegative(name: str, values: Any, n: int, of: str) -> HostArray:
-    """Numbers (n,) of at least 0, or an error; ``of`` says what there is one for each of."""
+    """Return nonnegative numbers (n,), or raise an error; ``of`` names the items that have one each."""
     found = finite(name, values, 1)
     if found.shape != (n,) or np.any(found < 0.0):
         raise ValueError(
@@ -400,7 +400,7 @@ def nonnegative(name: str, values: Any, n: int, of: str) -> HostArray:
 
 
 def shares(weights: Any, n: int, name: str = "sample_weight", of: str = "samples") -> HostArray:
-    """Weights (n,) divided by their sum; None: 1/n each."""
+    """Return weights (n,) divided by their sum; None: 1/n each."""
     if weights is None:
         return np.full(n, 1.0 / n)
     weight = finite(name, weights, 1)
@@ -409,13 +409,13 @@ def shares(weights: Any, n: int, name: str = "sample_weight", of: str = "samples
             f"{name} of shape {weight.shape} was given for {n} {of}; give one nonnegative number for each, not all of "
             "them 0."
         )
-    if np.max(weight) > LARGEST:  # so that the sum cannot overflow
+    if np.max(weight) > LARGEST:  # the sum cannot overflow then
         weight = weight / np.max(weight)
     return np.asarray(weight / np.sum(weight))
 
 
 # ------------------------------------------------------------------------------------------ arguments of kernels
 def polynomial_parameters(owner: str, degree: Any, coef0: Any) -> tuple[int, float]:
-    """A degree ≥ 1 and a constant ≥ 0: otherwise (u + c)^degree is not a kernel."""
+    """Return a degree ≥ 1 and a constant ≥ 0; for others (u + c)^degree is not a kernel."""
     needs = f"{owner} needs a whole degree ≥ 1 and a finite coef0 ≥ 0 to be a kernel:"
     return count(f"{needs} degree", degree), number(f"{needs} coef0", coef0, low=0.0, open_low=False)
