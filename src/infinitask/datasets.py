@@ -15,9 +15,10 @@ __all__ = ["make_mixture", "make_sine", "sine_quantile"]
 
 
 def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostArray, HostArray]:
-    """y = −sin(2πx)(1 + sin(2πx/3)) + σ(x)ε with σ(x) = 0.2 + (1.5 − x)/1.5 and ε ~ N(0, 1).
+    """Sample y = −sin(2πx)(1 + sin(2πx/3)) + σ(x)ε with σ(x) = 0.2 + (1.5 − x)/1.5 and ε ~ N(0, 1).
 
-    The noise fades from the left, 1.2, to the right, 0.2: quantiles far from the median approach it with x.
+    The standard deviation of the noise decreases from 1.2 to 0.2: the outer quantiles approach the median as x
+    increases.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostAr
 
 
 def sine_quantile(x: Any, theta: Any) -> HostArray:
-    """q_θ(x) = −sin(2πx)(1 + sin(2πx/3)) + σ(x) Φ⁻¹(θ): the conditional quantiles of :func:`make_sine`.
+    """Return q_θ(x) = −sin(2πx)(1 + sin(2πx/3)) + σ(x) Φ⁻¹(θ): the conditional quantiles of :func:`make_sine`.
 
     Parameters
     ----------
@@ -74,16 +75,16 @@ def sine_quantile(x: Any, theta: Any) -> HostArray:
 
 
 def make_mixture(n_samples: int = 500, *, n_features: int = 2, random_state: Any = None) -> HostArray:
-    """X ~ ½ N(μ₁, Σ₁) + 3/10 N(μ₂, Σ₂) + 1/5 N(μ₃, Σ₃): a wide, a slanted and a small cloud.
+    """Sample X ~ ½ N(μ₁, Σ₁) + 3/10 N(μ₂, Σ₂) + 1/5 N(μ₃, Σ₃): a wide, a slanted and a small cluster.
 
-    High levels surround the three clouds one by one, low levels all of them at once: nested level sets
-    that change their number of pieces.
+    Sets of high density surround the three clusters one by one, and those of low density all of them: nested level sets
+    with a varying number of components.
 
     Parameters
     ----------
     n_samples : int
     n_features : int
-        Features beyond the second are independent N(0, ¼): they carry no structure.
+        Features beyond the second are independent N(0, ¼): pure noise.
     random_state : None, int or numpy.random.RandomState
 
     Returns

@@ -1,4 +1,4 @@
-"""The learnt function of x and θ, and the posed problem whose unknowns become it."""
+"""The learnt function of x and θ, and the posed problem whose unknowns define it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from infinitask.objective import Objective
 __all__ = ["Field"]
 
 KEPT_SECTIONS = 8
-"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service predicts the same levels again and again."""
+"""The number of cached sections x ↦ h(x)(θ): a service predicts the same levels repeatedly."""
 
 LONGEST_KEPT = 4_096
-"""Sections of longer lists of tasks are not kept."""
+"""The maximum number of tasks of a cached section."""
 
 
 @final
@@ -82,15 +82,15 @@ class Field:
     offset: float = 0.0
 
     def __call__(self, X: Array, theta: Array, order: int = 0) -> HostArray:
-        """∂^order h(x)(θ)/∂θ^order for every row (n, d) and task (q, d_Θ) or (q,): (n, q)."""
+        """Return ∂^order h(x)(θ)/∂θ^order for every row (n, d) and task (q, d_Θ) or (q,): (n, q)."""
         return self.at(theta, order)(X)
 
     def at(self, theta: Array, order: int = 0) -> Callable[[Array], HostArray]:
-        """x ↦ ∂^order h(x)(θ)/∂θ^order at tasks that stay the same, (n, d) → (n, q): for many rows, some at a time."""
+        """Return x ↦ ∂^order h(x)(θ)/∂θ^order at fixed tasks, (n, d) → (n, q), for many rows in blocks."""
         return self._section(as_tasks(theta), order)
 
     def paired(self, X: Array, theta: Array, order: int = 0) -> HostArray:
-        """∂^order h(x_i)(θ_i)/∂θ^order for rows (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
+        """Return ∂^order h(x_i)(θ_i)/∂θ^order for rows (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
         tasks = to_host(theta)
         n = X.shape[0]
         if tasks.shape[:1] != (n,):
@@ -108,20 +108,20 @@ class Field:
         return values
 
     def bias(self, theta: Array, order: int = 0) -> HostArray:
-        """b(θ), or its derivative, for every task: (q,)."""
+        """Return b(θ), or its derivative, for every task: (q,)."""
         offset = self.offset if order == 0 else 0.0
         if self.bias_psi is None or self.bias_coef is None:
             return np.full(as_tasks(theta).shape[0], offset)
         return np.asarray(self.bias_psi(theta, order) @ self.bias_coef + offset)
 
     def at_levels(self, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """h at many levels (k,), for one block of rows after the other: the rows, and h (rows, k)."""
+        """Yield h at many levels (k,), for each block of rows: the rows, and h (rows, k)."""
         for rows in row_blocks(X.shape[0], levels.size, IN_MEMORY):
             yield rows, self(X[rows, :], levels)
 
     @cached_property
     def knows_nodes_only(self) -> bool:
-        """Whether a diagonal kernel of tasks leaves everything between the nodes open."""
+        """Whether h is undefined between the nodes, because the task kernel is diagonal."""
         maps = (self.psi, self.bias_psi)
         return any(task_map is not None and task_map.diagonal for task_map in maps)
 
@@ -131,21 +131,21 @@ class Field:
         return float(np.linalg.norm(self.coef))
 
     def sections(self, theta: Array) -> FeatureMap:
-        """x ↦ h(x)(θ) − b(θ), the part that depends on x, at q tasks: (n, d) → (n, q)."""
+        """Return x ↦ h(x)(θ) − b(θ), the part that depends on x, at q tasks: (n, d) → (n, q)."""
         return self.left.then(self.psi(theta).T)
 
     def compact(self) -> Field:
-        """The same function without the r × r numbers of T, which makes its features orthonormal.
+        """Return the same function without the r × r numbers of T, which makes its features orthonormal.
 
-        A prediction needs k(x, Z) (T C), with the r × s numbers T C. φ can still be called: it computes T again, up to
-        rounding errors, which nearly dependent landmarks enlarge; see :meth:`in_coordinates`.
+        A prediction needs k(x, Z) (T C), with the r × s numbers T C. φ can still be called: it recomputes T up to
+        rounding errors, which nearly dependent landmarks amplify; see :meth:`in_coordinates`.
         """
         field = replace(self, phi=self.phi.compact())
         vars(field)["left"] = self.left
         return field
 
     def in_coordinates(self) -> tuple[FeatureMap, HostArray]:
-        """φ and C that belong together: C = T⁻¹ (T C) with the T that φ has computed again."""
+        """Return consistent φ and C: C = T⁻¹ (T C) with the T that φ has recomputed."""
         transform, folded = getattr(self.phi, "transform", None), getattr(self.left, "transform", None)
         if not isinstance(transform, Inverse) or transform.spanned is None:
             return self.phi, self.coef
@@ -154,11 +154,11 @@ class Field:
     # ------------------------------------------------------------------------------------- what is kept
     @cached_property
     def left(self) -> FeatureMap:
-        """x ↦ Cᵀφ(x), s numbers: what of x a prediction needs."""
+        """The map x ↦ Cᵀφ(x): the s numbers of x that a prediction needs."""
         return self.phi.then(self.coef)
 
     def _section(self, tasks: HostArray, order: int) -> _Section:
-        """x ↦ h(x)(θ) at these tasks: made, or taken from the last few; none is saved with the field."""
+        """Return x ↦ h(x)(θ) at these tasks, created or from the cache, which is not saved with the field."""
         key = order, tasks.shape, tasks.tobytes()
         kept: tuple[tuple[Any, _Section], ...] = vars(self).get("_kept", ())
         for known, section in kept:
@@ -166,23 +166,23 @@ class Field:
                 return section
         psi = self.psi(tasks, order).T
         (s, q), p = psi.shape, self.left.width
-        # φ(x) takes p numbers: a prediction at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
+        # φ(x) has p numbers: a prediction at q tasks costs pq in one product, ps + sq via Cᵀφ(x)
         direct = p * q <= (p + q) * s
         section = _Section(self.left.then(psi) if direct else CombinedMap(self.left, psi), self.bias(tasks, order))
         if tasks.size <= LONGEST_KEPT:
-            # one assignment: a thread that comes in between loses an entry, no more
+            # one assignment: a concurrent thread can only lose an entry
             object.__setattr__(self, "_kept", ((key, section), *kept[: KEPT_SECTIONS - 1]))
         return section
 
     def __getstate__(self) -> dict[str, Any]:
-        # with T C, from which predictions come: computed again, it would differ by rounding
+        # with T C, which predictions use: recomputed, it would differ by rounding
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"left": self.left}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Section:
-    """x ↦ h(x)(θ) at tasks that stay the same: (n, d) → (n, q)."""
+    """The map x ↦ h(x)(θ) at fixed tasks: (n, d) → (n, q)."""
 
     map: FeatureMap
     bias: HostArray
@@ -198,7 +198,7 @@ class _Section:
 
 
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
-    """``visit`` all rows of X in blocks; a row takes ``entries`` numbers of memory."""
+    """Call ``visit`` for all rows of X in blocks; a row needs ``entries`` numbers of memory."""
     on_host = isinstance(X, np.ndarray)
     blocks = row_blocks(X.shape[0], entries, IN_MEMORY if on_host else ON_DEVICE)
     if not on_host or len(blocks) < 2:
@@ -212,7 +212,7 @@ def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
 # -------------------------------------------------------------------------- the problem whose unknowns become h
 @dataclass(frozen=True)
 class Problem:
-    """A posed problem: the objective, and how its unknowns become a field."""
+    """A posed problem: the objective, and the map from its unknowns to a field."""
 
     objective: Objective
     quadrature: Quadrature
@@ -221,14 +221,14 @@ class Problem:
     psi_bias: TaskFeatures | None
     task_kernel: TaskKernel
     constant: float | None
-    """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
+    """The value of the constant feature that adds a bias with the task kernel to φ; None if there is none."""
     finding: Finding | None = None
-    """What was found wrong with the loss; None: nothing."""
+    """The problem of the loss; None if there is none."""
     named: int = 0
-    """How many of the last rows are no data: inputs that were named for the penalty on crossing, see `_integrals`."""
+    """The number of last rows that are not data but were named for the non-crossing penalty, see `_integrals`."""
 
     def field(self, z: HostArray) -> Field:
-        """Unknowns → h."""
+        """Convert unknowns to h."""
         s, in_bias = (0 if psi is None else psi.values[0].shape[1] for psi in (self.psi, self.psi_bias))
         C, c = z[: z.size - in_bias].reshape(-1, s), z[z.size - in_bias :]
         if self.constant is not None:
@@ -237,7 +237,7 @@ class Problem:
         return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c)
 
     def only(self, rows: HostArray) -> Problem:
-        """The same problem with some of its rows, and all inputs that were named; the feature maps stay the same."""
+        """Return the same problem with some of its rows, and all named rows; the feature maps are unchanged."""
         n = int(self.objective.rows.shape[0])
         rows = np.concatenate([rows, np.arange(n - self.named, n)]) if self.named else rows
         objective = self.objective.only(rows)
@@ -245,7 +245,7 @@ class Problem:
         return replace(self, objective=objective, phi=phi)
 
     def with_ridge(self, alpha: float, alpha_bias: float) -> Problem:
-        """The same problem with another λ and λ_b."""
+        """Return the same problem with another λ and λ_b."""
         objective = self.objective.with_ridge(alpha, alpha_bias)
         constant = None if self.constant is None else float(np.sqrt(alpha / alpha_bias))
         if constant == self.constant:
@@ -256,7 +256,7 @@ class Problem:
         return replace(self, objective=replace(objective, rows=rows), constant=constant)
 
     def values(self, z: HostArray, rows: Any) -> HostArray:
-        """h at the nodes for some rows of the problem, (rows, m)."""
+        """Return h at the nodes for some rows of the problem, (rows, m)."""
         objective, term = self.objective, self.objective.integrals[0]
         r, s = objective.shape
         phi = to_host(objective.rows[rows, :]).astype(np.float64)

@@ -32,7 +32,7 @@ USUAL_SHARE = 0.9
 """The size of typical targets is this quantile of their distances from the centre."""
 
 TOO_FAR = 1e12
-"""The maximum distance of a target from the centre, in typical sizes: beyond it, rounding of the objective hides the other rows."""
+"""The maximum distance of a target from the centre, in typical sizes: beyond it, rounding hides the other rows."""
 
 
 @final

@@ -32,7 +32,7 @@ rounding errors. The contribution of these directions to an optimum is as small.
 
 
 MISSED = 1e-3
-"""The tolerated error of coefficients, as a fraction of the norm of the model; with only some of the rows it is larger."""
+"""The tolerated error of coefficients, as a fraction of the norm of the model; it is larger if rows are missing."""
 
 
 @final
