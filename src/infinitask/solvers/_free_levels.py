@@ -58,7 +58,7 @@ BALANCED = 1e-7
 def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
     """Splitting with the level of each node found together with its losses; it always begins at 0."""
     ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
-    run, looks, look = _Run(objective), Looks(ledger.aim), 20  # 20: so few pairs cannot keep a device busy
+    run, looks, look = _Run(objective), Looks(ledger.aim), 20
     last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
     best, u, sigma = -np.inf, run.u, 1.0
     for step in range(1, last + 1):
@@ -93,6 +93,7 @@ class _Run:
     """
 
     def __init__(self, objective: Objective) -> None:
+        # everything is on the host: so few pairs cannot keep a device busy
         self.term = term = objective.integrals[0].mapped(host_double)
         self.rows, self.omega = host_double(objective.rows), host_double(objective.sample_weight)
         self.ridge = objective.alpha
