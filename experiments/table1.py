@@ -25,6 +25,7 @@ from .tuned import (
     NODES,
     PROMISING,
     ROUGH,
+    WIDTHS,
     Trial,
     best,
     crossing,
@@ -39,6 +40,7 @@ __all__ = ["EXPERIMENT", "split"]
 METHODS = ("itl", "jqr", "ind")
 SHOWN = ("itl", "itl_rearranged", "jqr", "ind", "itl_smallest")
 CHOSEN = ("itl", "itl_smallest", "jqr", "ind")
+BOXES = tuple(WIDTHS)
 QUICK = ("cobar_ore", "crabs", "mcycle")
 
 MAX_ITER = 5000
@@ -46,9 +48,10 @@ MAX_ITER = 5000
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """Ordered by split, so that a run that was stopped has results for every set."""
+    """Ordered by box and split, so that a run that was stopped has results for every set."""
     return [
-        {"dataset": name, "split": i, "method": method}
+        {"dataset": name, "split": i, "method": method, "box": box}
+        for box in BOXES[: 1 if quick else None]
         for i in range(2 if quick else 20)
         for name in (QUICK if quick else quantile_sets())
         for method in METHODS
@@ -65,7 +68,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "fine": list(FINE),
         "promising": PROMISING,
         "tol": 1e-4,
-        "rule": "one standard error",
+        "rules": ["one standard error", "smallest loss"],
         "closest": CLOSEST,
         "bias_ridge": BIAS_RIDGE,
         "max_iter": MAX_ITER,
@@ -83,7 +86,8 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Tune, fit, and measure on the test rows."""
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     method, start = unit["method"], time.perf_counter()
-    trials = tune(method, X, y, startup=settings["startup"], iterations=settings["iterations"], seed=unit["split"])
+    search = {name: settings[name] for name in ("startup", "iterations")}
+    trials = tune(method, X, y, seed=unit["split"], box=unit["box"], **search)
     tuned = time.perf_counter() - start
     return {"tuning_seconds": round(tuned, 2)} | measured(method, trials, X, y, X_test, y_test, settings["tol"])
 
@@ -97,14 +101,11 @@ def measured(
     y_test: np.ndarray,
     tol: float,
 ) -> dict[str, Any]:
-    """The test losses of the chosen parameters: by one standard error and, for ∞-QR, by the smallest loss as well."""
+    """The test losses of the parameters chosen by each rule: one standard error, and the smallest loss."""
     chosen, smallest = one_se(trials, method, X, y), best(trials)
-    wanted = {method: (method, chosen.parameters)}
+    wanted = {method: (method, chosen.parameters), f"{method}_smallest": (method, smallest.parameters)}
     if method == "itl":
-        wanted |= {
-            "itl_rearranged": ("itl_rearranged", chosen.parameters),
-            "itl_smallest": ("itl", smallest.parameters),
-        }
+        wanted["itl_rearranged"] = "itl_rearranged", chosen.parameters
     results: dict[str, Any] = {}
     for name, (kind, parameters) in wanted.items():
         with warnings.catch_warnings():

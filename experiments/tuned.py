@@ -22,7 +22,7 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.tuning._proposals import Proposals
 
-__all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
+__all__ = ["LEVELS", "WIDTHS", "Trial", "best", "crossing", "limits", "model", "one_se", "pinball", "tune"]
 
 Values = NDArray[np.float64]
 Criterion = Callable[[Values, Values], float]
@@ -32,7 +32,10 @@ LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 """The levels that are reported, and at which models are compared."""
 
 LOW, HIGH = -6.0, 6.0
-"""log₁₀ of γ_X, γ_Θ = γ_b and λ."""
+
+WIDTHS = {"sigma": (-2.0 * HIGH - float(np.log10(2.0)), -2.0 * LOW - float(np.log10(2.0))), "gamma": (LOW, HIGH)}
+"""The least and the largest log₁₀ of γ_X and γ_Θ = γ_b, by the parameter whose box is [1e-6, 1e6]: σ, with
+γ = 1/(2σ²), as the paper's supplement prints, or γ, as in its authors' programs."""
 
 NODES = 100
 
@@ -98,18 +101,32 @@ class Trial:
         return float(np.mean(self.losses))
 
 
+def limits(parameter: str, box: str) -> tuple[float, float]:
+    """The least and the largest log₁₀ of a parameter of a model in a box of :data:`WIDTHS`."""
+    return (LOW, HIGH) if parameter == "lambda" else WIDTHS[box]
+
+
 def tune(
-    method: str, X: Values, y: Values, *, startup: int, iterations: int, seed: int, criterion: Criterion = pinball
+    method: str,
+    X: Values,
+    y: Values,
+    *,
+    startup: int,
+    iterations: int,
+    seed: int,
+    box: str = "sigma",
+    criterion: Criterion = pinball,
 ) -> list[Trial]:
     """Sobol points first, then expected improvement under a Gaussian process, all by five-fold cross-validation."""
     names = ("gamma", "lambda") if method == "ind" else ("gamma", "task_gamma", "lambda")
     evaluate = _cross_validation(method, X, y, criterion)
+    low, high = np.array([limits(name, box) for name in names]).T
     proposals = Proposals(len(names), startup, seed)
     points, trials = np.empty((0, len(names))), list[Trial]()
     for number in range(startup + iterations):
         losses = np.array([trial.loss for trial in trials])
         point = proposals(number, points, -losses)
-        parameters = dict(zip(names, (LOW + (HIGH - LOW) * point).tolist(), strict=True))
+        parameters = dict(zip(names, (low + (high - low) * point).tolist(), strict=True))
         trials.append(Trial(parameters, evaluate(parameters, np.min(losses, initial=np.inf))))
         points = np.vstack([points, point])
     return trials
