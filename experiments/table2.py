@@ -4,12 +4,14 @@ The paper's table has the sensitivity and the specificity on the test half at θ
 the extremes both methods reach the requested specificity, or sensitivity, while the joint method loses less of the
 other.
 
-The setting is that of the authors' programs with one exception: they standardise the inputs, while the fits of our
-table take them as they are, and the width of the kernel follows. Solved to the minimum, standardised inputs are below
-two of the 24 printed entries of ∞-CSC by more than their standard deviation, and above two; inputs as they are are
-below none, and above two. The programs run L-BFGS-B with SciPy's defaults on the coefficients of the representer
-theorem and the hinge loss with its kink, and it stops before the minimum. So the first splits are also run that way
-("stopped"), and all splits with the other readings of what the paper leaves open.
+Every method has the same λ in our table: an independent classifier minimises (1/n) Σ_i c_θ(y_i) (1 − y_i h(x_i))₊ +
+(λ/2n)‖h‖². In the authors' programs the measure gives each of the three classifiers the weight 1/3 and the ridge is not
+weighted, so each of them has three times the λ. Both are run.
+
+The paper prints no scaling of the inputs, and our table takes them as they are; the authors' programs standardise them.
+They also run L-BFGS-B with SciPy's defaults on the coefficients of the representer theorem and the hinge loss with its
+kink, and it stops before the minimum. So the first splits are also run that way ("stopped"), and all splits with the
+other readings of what the paper leaves open.
 
 An entry counts as reproduced if it is within one printed standard deviation of the printed value, on either side.
 """
@@ -42,31 +44,85 @@ THETAS = (-0.9, 0.0, 0.9)
 
 PAPER_GAMMA = 5.0
 """γ_Θ in the paper. The 0.2-quantile of the distances of 20 evenly spaced points on [−1, 1] gives 5.01, so the two
-rules agree; the authors' programs space the points on [0, 1], which gives 20.06."""
+rules agree."""
 
-READINGS = {
-    "protocol": {"scaled": True, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
-    "narrow": {"scaled": True, "ridge": 1.0, "task_gamma": 20.06},
+NARROW = 20.06
+"""γ_Θ in the authors' programs: the same rule for points on [0, 1]."""
+
+READINGS: dict[str, dict[str, Any]] = {
     "raw": {"scaled": False, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
+    "raw_thrice": {"scaled": False, "ridge": 3.0},
+    "standardised": {"scaled": True, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
+    "standardised_thrice": {"scaled": True, "ridge": 3.0},
     "double": {"scaled": True, "ridge": 2.0, "task_gamma": PAPER_GAMMA},
+    "narrow": {"scaled": True, "ridge": 1.0, "task_gamma": NARROW},
+    "authors": {"scaled": True, "ridge": 0.5, "task_gamma": NARROW},
+    "authors_thrice": {"scaled": True, "ridge": 1.5},
 }
-"""Whether the inputs are standardised, alpha·n/λ, and γ_Θ."""
+"""Whether the inputs are standardised, alpha·n/λ, and γ_Θ: a reading without γ_Θ is of independent classifiers only."""
 
 READING = "raw"
 """The reading of the table; the others are for comparison."""
 
-STOPPED = {"scaled": True, "ridge": 0.5, "task_gamma": 20.06}
-"""The paper's algorithm as in its authors' programs: their ridge is (λ/4n)‖h‖², half of ours, and k_Θ is narrow."""
+STOPPED = {"stopped": "authors", "stopped_thrice": "authors_thrice"}
+"""Readings whose minimum is not reached: the algorithm of the authors' programs, stopped where it stops by default.
+Their ridge is (λ/4n)‖h‖², half of ours, and three times that for each independent classifier."""
+
+PAIRS = (
+    ("raw", "raw"),
+    ("raw", "raw_thrice"),
+    ("standardised", "standardised"),
+    ("standardised", "standardised_thrice"),
+    ("double", "double"),
+    ("authors", "authors"),
+    ("authors", "authors_thrice"),
+    ("stopped", "stopped"),
+    ("stopped", "stopped_thrice"),
+)
+"""Readings of ∞-CSC and of IND that are compared: with the same λ, or as the authors' programs compare them."""
+
+FIXED = {
+    "splits": "50, halves",
+    "kernel": "Gaussian, σ the median distance of the training rows",
+    "quadrature": "Gauss–Legendre",
+    "bias": "none",
+    "inputs": "as they are",
+    "ridge of IND": "that of ∞-CSC for each classifier",
+    "toy": "1000 rows, 20 features, 4 redundant, 10 informative, class_sep 0.5",
+    "noise": "0.4 (Two-Moons), 0.1 (Circles)",
+}
+"""Settings of the table that no run changes."""
+
+ORIGINS = {
+    "lambda": "inferred: none is printed; the authors' programs have 1e-3 beside a sum over the rows",
+    "nodes": "printed",
+    "task_gamma": "printed: the authors' programs have 20.06",
+    "tol": "ours",
+    "stopped": "ours: the splits that are also run by the authors' algorithm",
+    "splits": "printed",
+    "kernel": "printed",
+    "quadrature": "inferred: authors' programs",
+    "bias": "inferred: authors' programs",
+    "inputs": "ours: no scaling is printed; the authors' programs standardise",
+    "ridge of IND": "ours: nothing is printed; in the authors' programs it is three times that",
+    "toy": "printed: but for class_sep, of the authors' programs",
+    "noise": "printed",
+}
 
 SIGNIFICANT = 0.05 / 24
 """5% for the 24 entries of two methods."""
 
 NAMES = {
-    "protocol": "standardised inputs, as in the authors' programs",
-    "narrow": "standardised, γ_Θ = 20.06",
     "raw": "as in the table: inputs as they are",
+    "raw_thrice": "inputs as they are, three times the λ",
+    "standardised": "standardised inputs",
+    "standardised_thrice": "standardised, three times the λ",
     "double": "standardised, twice the λ",
-    "stopped": "the paper's algorithm",
+    "narrow": "standardised, γ_Θ = 20.06",
+    "authors": "the authors' programs with the same λ for both, solved",
+    "authors_thrice": "the authors' programs, solved",
+    "stopped": "the authors' programs with the same λ for both, stopped",
+    "stopped_thrice": "the authors' programs, stopped",
 }
 
 
@@ -81,13 +137,13 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n. Last, the number of splits."""
+    """λ stands beside a sum over the samples, so alpha = λ/n; ``stopped`` is the number of splits run that way."""
     return {
         "lambda": 1e-3,
         "nodes": 20,
         "task_gamma": PAPER_GAMMA,
         "tol": 1e-3 if quick else 1e-4,
-        "stopped": 0 if quick else 10,
+        "stopped": 0 if quick else 50,
     }
 
 
@@ -107,15 +163,17 @@ def median_gamma(X: np.ndarray) -> float:
 
 
 def model(method: str, X: np.ndarray, settings: dict[str, Any], ridge: float = 1.0) -> InfiniteCostSensitiveClassifier:
-    """A classifier for the training rows X: all θ together, or three of them independently."""
+    """A classifier for the training rows X: all θ together, or three of them independently, each with this ridge."""
     tasks: dict[str, Any] = {"task_gamma": settings["task_gamma"], "n_nodes": settings["nodes"]}
+    alpha = ridge * settings["lambda"] / len(X)
     if method == "ind":
         tasks = {"task_kernel": "diagonal", "measure": Discrete(THETAS)}
+        alpha /= len(THETAS)  # each loss has the weight 1/3 in the objective, and its ridge must have the same
     return InfiniteCostSensitiveClassifier(
         gamma=median_gamma(X),
         bias_kernel=None,
-        alpha=ridge * settings["lambda"] / len(X),
-        alpha_bias=ridge * settings["lambda"] / len(X),  # there is no bias: whatever it is, nothing changes
+        alpha=alpha,
+        alpha_bias=alpha,  # there is no bias: whatever it is, nothing changes
         tol=settings["tol"],
         **tasks,
     )
@@ -125,19 +183,26 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Sensitivity and specificity for each θ, by every reading."""
     method, results = unit["method"], {}
     for name, reading in READINGS.items():
-        if method == "ind" and name == "narrow":
-            continue  # there is no task kernel to vary
-        X, X_test, y, y_test = split(unit["dataset"], unit["split"], bool(reading["scaled"]))
-        fitted = model(method, X, settings | {"task_gamma": reading["task_gamma"]}, reading["ridge"]).fit(X, y)
+        if not _has(method, name):
+            continue
+        X, X_test, y, y_test = split(unit["dataset"], unit["split"], reading["scaled"])
+        fitted = model(method, X, settings | reading, reading["ridge"]).fit(X, y)
         results[name] = _measured(y_test, fitted.predict(X_test, THETAS)) | {
             "gap": fitted.dual_gap_,
             "evaluations": fitted.solution_.n_evaluations,
         }
-    if unit["split"] < settings["stopped"]:
-        X, X_test, y, y_test = split(unit["dataset"], unit["split"])
-        predicted, evaluations = stopped(method, X, y, X_test, settings["lambda"], settings["nodes"])
-        results["stopped"] = _measured(y_test, predicted) | {"evaluations": evaluations}
+    for name, reading in STOPPED.items():
+        if unit["split"] < settings["stopped"] and _has(method, reading):
+            X, X_test, y, y_test = split(unit["dataset"], unit["split"])
+            alpha = READINGS[reading]["ridge"] * settings["lambda"] / len(X)
+            predicted, evaluations = stopped(method, X, y, X_test, alpha, settings["nodes"])
+            results[name] = _measured(y_test, predicted) | {"evaluations": evaluations}
     return results
+
+
+def _has(method: str, reading: str) -> bool:
+    """Whether a reading says something about a method: three times the λ, and γ_Θ, concern one of them only."""
+    return reading != "narrow" if method == "ind" else "task_gamma" in READINGS[reading]
 
 
 def _measured(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
@@ -146,14 +211,13 @@ def _measured(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
 
 
 def stopped(
-    method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, lam: float, m: int
+    method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, alpha: float, m: int
 ) -> tuple[np.ndarray, int]:
     """What the authors' programs do: labels at the test rows for each θ, and the evaluations.
 
-    L-BFGS-B with SciPy's defaults, from zero, on the coefficients A of H = K A G: the hinge loss as it is, the ridge
-    (λ/4n)‖h‖², and the narrow task kernel, see STOPPED.
+    L-BFGS-B with SciPy's defaults, from zero, on the coefficients A of H = K A G: the hinge loss as it is, and the
+    narrow task kernel. Independent classifiers are minimised as one sum of three, with the ridge alpha for each.
     """
-    alpha = STOPPED["ridge"] * lam / len(y)
     n, gamma, s = len(y), median_gamma(X), np.where(y == 1, 1.0, -1.0)[:, None]
     K, K_test = rbf_kernel(X, gamma=gamma), rbf_kernel(X_test, X, gamma=gamma)
     theta, weights, levels = np.array(THETAS), np.full(3, 1.0 / 3.0), np.array(THETAS)
@@ -161,9 +225,10 @@ def stopped(
     if method == "itl":
         theta, weights = np.polynomial.legendre.leggauss(m)
         weights = 0.5 * weights
-        narrow = STOPPED["task_gamma"]
-        G = np.exp(-narrow * np.subtract.outer(theta, theta) ** 2)
-        G_levels = np.exp(-narrow * np.subtract.outer(theta, levels) ** 2)
+        G = np.exp(-NARROW * np.subtract.outer(theta, theta) ** 2)
+        G_levels = np.exp(-NARROW * np.subtract.outer(theta, levels) ** 2)
+    else:
+        alpha /= len(THETAS)
     cost = np.abs((1.0 + theta) / 2.0 - (s < 0.0)) * weights / n
 
     def evaluate(z: np.ndarray) -> tuple[float, np.ndarray]:
@@ -209,19 +274,26 @@ def _place(row: dict[str, Any], printed: dict[str, str], what: str) -> str:
     return "within" if abs(off) <= reach else "above" if off > 0.0 else "below"
 
 
-def _compared(records: list[Record], reading: str) -> Count | None:
-    """∞-CSC against IND in the 24 entries, with two-sided tests over the splits; None before both have done a set."""
+def _compared(records: list[Record], ours: str, theirs: str) -> Count | None:
+    """∞-CSC by one reading against IND by another in the 24 entries, with two-sided tests over the splits.
+
+    None before both have done a set.
+    """
     found: dict[tuple[str, str], list[Any]] = {}
     for r in records:
+        reading = {"itl": ours, "ind": theirs}[r["unit"]["method"]]
         if reading in r["result"]:
             found.setdefault((r["unit"]["dataset"], r["unit"]["method"]), []).append(r["result"][reading])
     triples = {}
     for name in (name for name in cost_sets() if all((name, method) in found for method in METHODS)):
         for k, theta in enumerate(THETAS):
             for what in ("sensitivity", "specificity"):
-                ours, theirs = ([result[what][k] for result in found[name, m]] for m in METHODS)
-                values = float(np.mean(ours)), float(np.mean(theirs)), p_value(ours, theirs)
-                triples[f"{what} of {name} at θ = {theta:g}"] = values
+                values = [[result[what][k] for result in found[name, m]] for m in METHODS]
+                triples[f"{what} of {name} at θ = {theta:g}"] = (
+                    float(np.mean(values[0])),
+                    float(np.mean(values[1])),
+                    p_value(*values),
+                )
     return count(triples, SIGNIFICANT) if triples else None
 
 
@@ -238,7 +310,7 @@ def _cost(row: Any) -> float:
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
     """Write table2.csv, table2_readings.csv and table2.md."""
     rows = table(records)
-    others = [{"reading": reading} | row for reading in (*READINGS, "stopped") for row in table(records, reading)]
+    others = [{"reading": reading} | row for reading in (*READINGS, *STOPPED) for row in table(records, reading)]
     files = [
         write_csv(folder / "table2.csv", rows),
         write_csv(folder / "table2_readings.csv", others),
@@ -260,15 +332,15 @@ def _page(
             line.append(_place(row, target, what))
         lines.append([*line, f"{_cost(row):.3f}", f"{_cost(target):.3f}"])
     header = ["data set", "method", "θ", "sensitivity", "paper", "where", "specificity", "paper", "where"]
-    gaps = [r["result"][READING]["gap"] for r in records]
+    gaps, splits = [r["result"][READING]["gap"] for r in records], len({r["unit"]["split"] for r in records})
     return "\n\n".join(
         [
             "# Table 2: cost-sensitive classification",
-            "Sensitivity and specificity on the test half, mean ± standard deviation over "
-            f"{len({r['unit']['split'] for r in records})} splits, ours and as printed in the paper.",
-            settings_used(settings),
-            f"γ_Θ = {settings['task_gamma']:g} and λ = {settings['lambda']:g}, as printed; the ridge is (λ/2n)‖h‖², so "
-            "`alpha` = λ/n with n the rows of the training half.",
+            f"Sensitivity and specificity on the test half, mean ± standard deviation (divisor k) over k = {splits} "
+            "splits, ours and as printed in the paper.",
+            settings_used(settings | FIXED, ORIGINS),
+            "The ridge is (λ/2n)‖h‖² with n the rows of the training half, so `alpha` = λ/n; an independent classifier "
+            "has the same λ.",
             markdown([*header, "cost", "paper"], lines),
             "Where: within one printed standard deviation of the printed value, above or below, both with two digits. "
             "An entry that is better than printed counts as different, like one that is worse. Cost: of the errors at "
@@ -276,6 +348,8 @@ def _page(
             f"fits are solved to a certified relative gap of {max(gaps):.0e}.",
             "## What is to be seen",
             "\n".join(_findings(rows, printed, records)),
+            "## ∞-CSC against independent classifiers",
+            *_against(records),
             "## Why some entries differ",
             *_why(others, printed, records),
             "",
@@ -317,7 +391,7 @@ def _findings(
         "- What is left of the other side at the extremes, ∞-CSC to IND (sensitivity at −0.9, specificity at 0.9): "
         + "; ".join(gains)
         + ".",
-        *_joint_or_not(_compared(records, READING)),
+        *_joint_or_not(_compared(records, READING, READING)),
     ]
 
 
@@ -327,9 +401,31 @@ def _joint_or_not(found: Count | None) -> list[str]:
         return []
     above, below = (", ".join(sure) or "none" for sure in (found.surely_higher, found.surely_lower))
     return [
-        f"- ∞-CSC is above IND in {found.higher} entries, below in {found.lower}, equal in {found.equal}. Beyond "
-        f"chance (two-sided Mann–Whitney–Wilcoxon over the splits, p < {SIGNIFICANT:.4f}: 5% for 24 entries), above: "
+        f"- With the same λ, ∞-CSC is above IND in {found.higher} entries, below in {found.lower}, equal in "
+        f"{found.equal}. Beyond chance (two-sided Mann–Whitney–Wilcoxon over the splits, p < {SIGNIFICANT:.4f}: 5% for 24 entries), above: "
         f"{above}; below: {below}."
+    ]
+
+
+def _against(records: list[Record]) -> list[str]:
+    """Who is above in how many entries, for each pair of readings."""
+    lines, worse = [], []
+    for ours, theirs in PAIRS:
+        found = _compared(records, ours, theirs)
+        if found is not None:
+            sure = ["; ".join(entries) or "none" for entries in (found.surely_higher, found.surely_lower)]
+            lines.append([NAMES[ours], NAMES[theirs], str(found.higher), str(found.lower), *sure])
+            worse += [NAMES[ours]] * (ours == theirs and bool(found.surely_lower))
+    return [
+        "Of 24 entries, those in which the mean of ∞-CSC is above or below that of IND, and those in which it is so "
+        f"beyond chance (two-sided Mann–Whitney–Wilcoxon over the splits, p < {SIGNIFICANT:.4f}). More on one side "
+        "usually means less on the other: at θ = −0.9 a larger λ raises the specificity and lowers the sensitivity.",
+        markdown(
+            ["∞-CSC", "IND", "above", "below", "above beyond chance", "below beyond chance"],
+            lines,
+        ),
+        "With the same λ for both, ∞-CSC is below beyond chance in some entries with: "
+        f"{'; '.join(worse) or 'none of these settings'}.",
     ]
 
 
@@ -338,7 +434,7 @@ def _why(
 ) -> list[str]:
     """The other readings, and what the paper's algorithm gives."""
     lines: list[list[str]] = []
-    whole: dict[str, list[str]] = {method: [] for method in METHODS}
+    within: dict[str, dict[str, int]] = {method: {} for method in METHODS}
     for reading in dict.fromkeys(row["reading"] for row in others):
         for method, shown in METHODS.items():
             mine = {(r["dataset"], r["theta"]): r for r in others if (r["reading"], r["method"]) == (reading, method)}
@@ -350,12 +446,11 @@ def _why(
                 for what in ("sensitivity", "specificity")
             ]
             splits = len({r["unit"]["split"] for r in records if reading in r["result"]})
-            used = STOPPED if reading == "stopped" else READINGS[reading]
+            used = READINGS[STOPPED.get(reading, reading)]
             gamma = f"{used['task_gamma']:g}" if method == "itl" else "–"
             line = [NAMES[reading], shown, gamma, f"{used['ridge']:g} λ/n", str(splits)]
             line += [str(places.count(place)) for place in ("within", "above", "below")]
-            if places.count("within") == 2 * len(cost_sets()) * len(THETAS):
-                whole[method].append(NAMES[reading])
+            within[method][reading] = places.count("within")
             for name in ("circles", "toy"):
                 for theta in ("-0.9", "0.9"):
                     row = mine.get((name, theta))
@@ -365,23 +460,40 @@ def _why(
         pairs = [printed[name, method, theta] for name in ("circles", "toy") for theta in ("-0.9", "0.9")]
         entries = [f"{p['sensitivity']} / {p['specificity']}" for p in pairs]
         lines.append(["printed", shown, "", "", "50", "", "", "", *entries])
-    header = ["setting", "method", "γ_Θ", "alpha", "splits", "within", "above", "below"]
+    header = ["setting", "method", "γ_Θ", "ridge of a classifier", "splits", "within", "above", "below"]
     header += ["circles, −0.9", "circles, 0.9", "toy, −0.9", "toy, 0.9"]
+    closest = [
+        f"{shown}: {max(counts.values())} of 24 with "
+        + "; ".join(NAMES[reading] for reading in counts if counts[reading] == max(counts.values()))
+        for method, shown in METHODS.items()
+        if (counts := within[method])
+    ]
     return [
-        "The authors' programs minimise the hinge loss with its kink by L-BFGS-B, on the coefficients of the "
-        "representer theorem, and stop where SciPy's defaults do. That is before the minimum, and acts like a larger "
-        "λ: at the extremes fewer samples end on the side that is not asked for. “The paper's algorithm” is our own "
-        f"program of it, begun at zero, with standardised inputs, γ_Θ = {STOPPED['task_gamma']:g} and the ridge "
-        "(λ/4n)‖h‖², λ = 1e-3, as in the authors' programs: neither is that of the table, whose γ_Θ is four times "
-        "smaller and whose ridge is twice as heavy. The other rows are solved. Sensitivity / specificity:",
+        "The authors' programs standardise the inputs, have the ridge (λ/4n)‖h‖² with λ = 1e-3 and a γ_Θ four times "
+        "the printed one. Their measure gives each independent classifier the weight 1/3 and leaves its ridge as it is, so "
+        "it has three times the λ of ∞-CSC. And they minimise the hinge loss with its kink by L-BFGS-B on the "
+        "coefficients of the representer theorem, and stop where SciPy's defaults do. That is before the minimum, and "
+        "acts like a larger λ: at the extremes fewer samples end on the side that is not asked for. “Stopped” is our "
+        "own program of that algorithm, begun at zero; all other rows are solved. Sensitivity / specificity:",
         markdown(header, lines),
-        f"All 24 entries are within with, ∞-CSC: {'; '.join(whole['itl']) or 'none of these'}; IND: "
-        f"{'; '.join(whole['ind']) or 'none of these'}. The reading of the table was chosen among the four because no "
-        "entry of ∞-CSC is below; counted on both sides, twice the λ comes closer. A larger λ moves both methods from "
-        "the table towards what is printed, and the independent one has further to go: stopped early, it differs more "
-        "from its minimum.",
+        f"Most entries are within one printed standard deviation of the print, {'; '.join(closest)}. "
+        + _thrice(within["ind"]),
         "All rows are in [table2_readings.csv](table2_readings.csv), the table itself in [table2.csv](table2.csv).",
     ]
+
+
+def _thrice(within: dict[str, int]) -> str:
+    """Whether IND is closer to the print with three times the λ, whatever else is the same."""
+    pairs = [(name, f"{name}_thrice") for name in within if f"{name}_thrice" in within]
+    closer = sum(within[b] > within[a] for a, b in pairs)
+    counts = ", ".join(f"{within[b]} instead of {within[a]} ({NAMES[a]})" for a, b in pairs)
+    said = f"With three times the λ, IND has more entries within in {closer} of {len(pairs)} settings: {counts}."
+    if pairs and closer == len(pairs):
+        said += (
+            " So the printed IND is probably that of three times the λ, and part of what it loses at the extremes is "
+            "due to that and not to learning the trade-offs one by one."
+        )
+    return said
 
 
 EXPERIMENT = Experiment("table2", "Table 2", units, work, report, settings)

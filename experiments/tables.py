@@ -36,6 +36,25 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def settings_used(settings: Mapping[str, Any]) -> str:
-    """The settings that all units share, as a sentence."""
-    return f"Settings: {', '.join(f'{name} = {value}' for name, value in settings.items())}."
+def settings_used(settings: Mapping[str, Any], origins: Mapping[str, str] | None = None) -> str:
+    """The settings that all units share, as a sentence; with the origin of each, as a table.
+
+    Parameters
+    ----------
+    settings : mapping
+    origins : mapping or None
+        Of every setting, "printed" in the paper, "inferred" or "ours", with a reason after a colon if there is one.
+    """
+    if origins is None:
+        return f"Settings: {', '.join(f'{name} = {value}' for name, value in settings.items())}."
+    wrong = {name for name in settings if origins.get(name, "").split(":")[0] not in ORIGINS}
+    if wrong:
+        raise ValueError(f"The settings {', '.join(sorted(wrong))} need an origin: {', '.join(ORIGINS)}.")
+    lines = [[name, str(value), origins[name]] for name, value in settings.items() if name != "quick"]
+    return (
+        "Settings, and where they are from: printed in the paper, inferred from its tables or from its authors' "
+        "programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines)
+    )
+
+
+ORIGINS = ("printed", "inferred", "ours")
