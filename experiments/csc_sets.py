@@ -16,9 +16,9 @@ from infinitask.metrics import sensitivity_specificity
 from .figures import INK, save
 from .runner import Experiment, Record
 from .store import curves_of
-from .table2 import THETAS, model, split
 from .table2 import settings as table_settings
 from .tables import markdown, settings_used, write_csv
+from .trade_offs import THETAS, model, split
 
 __all__ = ["EXPERIMENT"]
 

@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 
 pytest.importorskip("matplotlib", reason="the figures are drawn with the extra `plot`")
 
-from experiments import crossing, csc_sets, nodes, pinball, smoothing, table2
+from experiments import crossing, csc_sets, nodes, pinball, smoothing, table2, trade_offs
 from experiments.runner import Experiment, Record
 from experiments.tables import TARGETS, read_csv
 from tests.support.each import each
@@ -76,7 +76,7 @@ def test_table_2_has_the_columns_of_the_printed_one(iris: tuple[list[Record], di
         (r["dataset"], r["method"], r["theta"]) for r in read_csv(TARGETS / "table2.csv") if r["dataset"] == "iris"
     ]
     readings = {r["reading"] for r in read_csv(tmp_path / "table2_readings.csv")}
-    assert readings == {*table2.READINGS, *table2.STOPPED}
+    assert readings == {*trade_offs.READINGS, *trade_offs.STOPPED}
     assert "| iris | ∞-CSC | -0.9 |" in assert_page(tmp_path, "table2", files)
 
 
@@ -144,16 +144,16 @@ def test_table_2_names_the_bandwidth_and_the_ridge_of_every_row(
         assert name == "quick" or f"\n| {name} | " in page
 
 
-@pytest.mark.parametrize("theta", table2.THETAS)
+@pytest.mark.parametrize("theta", trade_offs.THETAS)
 def test_independent_classifiers_have_the_lambda_that_is_stated(theta: float) -> None:
     """They are support vector machines without a bias and C = 1/λ, by two programs of others.
 
     The bias of ``SVC`` is zero if every row has a mirror image of the other class.
     """
-    X, X_test, y, _ = table2.split("toy", 0, scaled=False)
-    lam, gamma, k = 1e-3, table2.median_gamma(X), table2.THETAS.index(theta)
+    X, X_test, y, _ = trade_offs.split("toy", 0, scaled=False)
+    lam, gamma, k = 1e-3, trade_offs.median_gamma(X), trade_offs.THETAS.index(theta)
     settings = {"lambda": lam, "nodes": 20, "task_gamma": 5.0, "tol": 1e-6}
-    ours = table2.model("ind", X, settings).fit(X, y).decision_function(X_test, table2.THETAS)[:, k]
+    ours = trade_offs.model("ind", X, settings).fit(X, y).decision_function(X_test, trade_offs.THETAS)[:, k]
     cost = np.where(y == 1, 1.0 + theta, 1.0 - theta) / 2.0
 
     K, K_test = rbf_kernel(X, gamma=gamma), rbf_kernel(X_test, X, gamma=gamma)
@@ -175,11 +175,11 @@ def test_independent_classifiers_have_the_lambda_that_is_stated(theta: float) ->
 @each("method", ["itl", "ind"])
 def test_the_papers_algorithm_minimises_the_same_objective(method: str) -> None:
     """On a problem that is easy enough to be solved by both, with the ridge and the kernel of the authors' programs."""
-    X, X_test, y, _ = table2.split("circles", 0)
+    X, X_test, y, _ = trade_offs.split("circles", 0)
     X, y, X_test = X[:40], y[:40], X_test[:60]
-    labels, evaluations = table2.stopped(method, X, y, X_test, 0.5 / 40, 6)
-    settings = {"lambda": 1.0, "nodes": 6, "task_gamma": table2.NARROW, "tol": 1e-5}
-    ours = table2.model(method, X, settings, ridge=0.5).fit(X, y).predict(X_test, table2.THETAS)
+    labels, evaluations = trade_offs.stopped(method, X, y, X_test, 0.5 / 40, 6)
+    settings = {"lambda": 1.0, "nodes": 6, "task_gamma": trade_offs.NARROW, "tol": 1e-5}
+    ours = trade_offs.model(method, X, settings, ridge=0.5).fit(X, y).predict(X_test, trade_offs.THETAS)
     assert evaluations > 1
     assert len(np.unique(ours)) == 2
     assert np.mean(labels == ours) > 0.97
