@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from .data import load_quantile_set, quantile_sets
-from .headline import SIGNIFICANT, headline, p_value
+from .headline import BOXES, RULES, headline, p_value
 from .runner import Experiment, Record
-from .store import known, records_of
 from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 from .tuned import (
     BIAS_RIDGE,
@@ -25,10 +24,10 @@ from .tuned import (
     NODES,
     PROMISING,
     ROUGH,
-    WIDTHS,
     Trial,
     best,
     crossing,
+    limits,
     model,
     one_se,
     pinball,
@@ -38,10 +37,12 @@ from .tuned import (
 __all__ = ["EXPERIMENT", "split"]
 
 METHODS = ("itl", "jqr", "ind")
-SHOWN = ("itl", "itl_rearranged", "jqr", "ind", "itl_smallest")
-CHOSEN = ("itl", "itl_smallest", "jqr", "ind")
-BOXES = tuple(WIDTHS)
+CHOSEN = tuple(f"{method}{rule}" for method in METHODS for rule in RULES)
+SHOWN = (*CHOSEN, "itl_rearranged")
 QUICK = ("cobar_ore", "crabs", "mcycle")
+
+EDGE = 0.02
+"""Half a percent of the box of γ, in log₁₀, counts as its edge."""
 
 MAX_ITER = 5000
 """The most evaluations of the final fit. Where it misses the gap, the gap reached is in the record."""
@@ -51,7 +52,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
     """Ordered by box and split, so that a run that was stopped has results for every set."""
     return [
         {"dataset": name, "split": i, "method": method, "box": box}
-        for box in BOXES[: 1 if quick else None]
+        for box in list(BOXES)[: 1 if quick else None]
         for i in range(2 if quick else 20)
         for name in (QUICK if quick else quantile_sets())
         for method in METHODS
@@ -122,93 +123,144 @@ def measured(
 
 
 # ---------------------------------------------------------------------------------------------------- the report
-def table(records: list[Record], peers: list[Record]) -> list[dict[str, Any]]:
-    """A row for each set and method: means, standard deviations, and two-sided Mann–Whitney–Wilcoxon tests against
-    ∞-QR.
+ORIGINS = {
+    "startup": "printed",
+    "iterations": "printed",
+    "nodes": "printed",
+    "rough": "ours",
+    "fine": "ours",
+    "promising": "ours",
+    "tol": "ours",
+    "rules": "printed: the smallest loss; the other is ours",
+    "closest": "ours",
+    "bias_ridge": "ours",
+    "max_iter": "ours",
+    "splits": "printed: their seeds 0 to 19 are those of the authors' programs",
+    "test rows": "printed",
+    "folds": "printed: unshuffled as in the authors' programs",
+    "box": "printed: that of σ; that of γ is inferred from the authors' programs",
+    "scaling": "printed: over the whole set, as in the authors' programs",
+    "noncrossing": "printed",
+    "kernels": "printed",
+    "lambda": "inferred: beside a sum over the rows, as in the authors' programs",
+    "search": "printed: but for the ranks of the losses, which are modelled here",
+    "IND": "inferred: one (γ, λ) for its five levels, as in the authors' programs",
+}
+
+
+def table(records: list[Record]) -> list[dict[str, Any]]:
+    """A row for each box, set and method: means, standard deviations (divisor: the number of splits), and two-sided
+    Mann–Whitney–Wilcoxon tests against ∞-QR by the same rule.
     """
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for record in records:
         for method in SHOWN:
             if method in record["result"]:
-                found.setdefault((record["unit"]["dataset"], method), []).append(record["result"][method])
-    for record in peers:
-        found.setdefault((record["unit"]["dataset"], record["unit"]["method"]), []).append(record["result"])
+                place = record["unit"]["box"], record["unit"]["dataset"], method
+                found.setdefault(place, []).append(record["result"][method])
     rows = []
-    for name in quantile_sets():
-        ours = found.get((name, "itl"), [])
-        for method in dict.fromkeys([*SHOWN, *(record["unit"]["method"] for record in peers)]):
-            theirs = found.get((name, method), [])
-            if not theirs:
-                continue
-            row: dict[str, Any] = {"dataset": name, "method": method}
-            for what in ("pinball", "crossing"):
-                values = [result[what] for result in theirs]
-                row |= {what: float(np.mean(values)), f"{what}_sd": float(np.std(values))}
-            for what in ("pinball", "crossing"):
-                compared = method != "itl" and ours
-                row[f"p_{what}"] = p_value([r[what] for r in ours], [r[what] for r in theirs]) if compared else ""
-            rows.append(row)
+    for box, name, method in ((b, n, m) for b in BOXES for n in quantile_sets() for m in SHOWN):
+        theirs = found.get((box, name, method), [])
+        ours = found.get((box, name, "itl_smallest" if method.endswith("_smallest") else "itl"), [])
+        if not theirs:
+            continue
+        row: dict[str, Any] = {"box": box, "dataset": name, "method": method, "splits": len(theirs)}
+        for what in ("pinball", "crossing"):
+            values = [result[what] for result in theirs]
+            row |= {what: float(np.mean(values)), f"{what}_sd": float(np.std(values))}
+        for what in ("pinball", "crossing"):
+            compared = not method.startswith("itl") and ours
+            row[f"p_{what}"] = p_value([r[what] for r in ours], [r[what] for r in theirs]) if compared else ""
+        rows.append(row)
     return rows
 
 
 def tuned_parameters(records: list[Record]) -> list[dict[str, Any]]:
-    """A row for each set and method: median and quartiles, over the splits, of log₁₀ of the parameters chosen."""
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    """A row for each box, set and method: of log₁₀ of the parameters chosen, median and quartiles over the splits, and
+    how many are at the lower and at the upper edge of the box.
+    """
+    found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for record in records:
         for method in CHOSEN:
             if method in record["result"]:
-                place = record["unit"]["dataset"], method
+                place = record["unit"]["box"], record["unit"]["dataset"], method
                 found.setdefault(place, []).append(record["result"][method]["parameters"])
     rows = []
-    for place in ((name, method) for name in quantile_sets() for method in CHOSEN):
+    for place in ((box, name, method) for box in BOXES for name in quantile_sets() for method in CHOSEN):
         if place in found:
-            row: dict[str, Any] = {"dataset": place[0], "method": place[1], "splits": len(found[place])}
+            row: dict[str, Any] = dict(zip(("box", "dataset", "method"), place, strict=True))
+            row["splits"] = len(found[place])
             for parameter in ("gamma", "task_gamma", "lambda"):
-                values = [chosen[parameter] for chosen in found[place] if parameter in chosen]
-                quartiles = np.quantile(values, [0.5, 0.25, 0.75]).tolist() if values else ["", "", ""]
-                row |= dict(zip((parameter, f"{parameter}_q25", f"{parameter}_q75"), quartiles, strict=True))
+                values = np.array([chosen[parameter] for chosen in found[place] if parameter in chosen])
+                low, high = limits(parameter, place[0])
+                quartiles = np.quantile(values, [0.5, 0.25, 0.75]).tolist() if values.size else ["", "", ""]
+                edges = (
+                    [int(np.sum(values < low + EDGE)), int(np.sum(values > high - EDGE))] if values.size else ["", ""]
+                )
+                names = (parameter, *(f"{parameter}_{end}" for end in ("q25", "q75", "low", "high")))
+                row |= dict(zip(names, [*quartiles, *edges], strict=True))
             rows.append(row)
     return rows
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """Write table1.csv, with the peers that are done, table1_parameters.csv and table1.md."""
-    latest: dict[tuple[Any, ...], Record] = {}  # if a peer was run again in another version, the last record counts
-    for record in known(records_of(folder, "peers")):
-        latest[tuple(record["unit"][name] for name in ("dataset", "split", "method"))] = record
-    rows = table(records, list(latest.values()))
+    """Write table1.csv, table1_parameters.csv and table1.md."""
+    rows, chosen = table(records), tuned_parameters(records)
     files = [
         write_csv(folder / "table1.csv", rows),
-        write_csv(folder / "table1_parameters.csv", tuned_parameters(records)),
+        write_csv(folder / "table1_parameters.csv", chosen),
         folder / "table1.md",
     ]
-    files[-1].write_text(_page(rows, records, settings), encoding="utf-8")
+    files[-1].write_text(_page(rows, chosen, records, settings), encoding="utf-8")
     return files
 
 
-def _page(rows: list[dict[str, Any]], records: list[Record], settings: dict[str, Any]) -> str:
+def _page(
+    rows: list[dict[str, Any]], chosen: list[dict[str, Any]], records: list[Record], settings: dict[str, Any]
+) -> str:
     printed = {row["dataset"]: row for row in read_csv(TARGETS / "table1.csv")}
-    by = {(row["dataset"], row["method"]): row for row in rows}
-    names = [name for name in quantile_sets() if all((name, method) in by for method in METHODS)]
+    by = {(row["box"], row["dataset"], row["method"]): row for row in rows}
+    boxes = {
+        box: names
+        for box in BOXES
+        if (names := [name for name in quantile_sets() if all((box, name, method) in by for method in METHODS)])
+    }
+    fixed = {
+        "splits": "20",
+        "test rows": "30%",
+        "folds": "5",
+        "box": "[1e-6, 1e6] for σ; also run: for γ",
+        "scaling": "inputs and target: mean 0, standard deviation 1",
+        "noncrossing": "λ_nc = 1",
+        "kernels": "Gaussian, k_b = k_Θ",
+        "lambda": "alpha = λ/n, λ in [1e-6, 1e6]",
+        "search": "expected improvement",
+        "IND": "tuned once",
+    }
+    tables = []
+    for title, what, as_printed in (("Pinball loss", "pinball", "pinball"), ("Crossing", "crossing", "cross")):
+        for box, names in boxes.items():
+            for rule, shown in RULES.items():
+                tables += [
+                    f"## {title}, parameters of {shown}; {BOXES[box]}",
+                    _side_by_side(by, printed, names, box, rule, what, as_printed),
+                ]
     return "\n\n".join(
         [
             "# Table 1: quantile regression on twenty data sets",
             "Pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100) and crossing (sum of the mean decreases "
-            "between neighbouring levels, × 100) on the test rows: mean ± standard deviation over the splits, ours and "
-            "as printed in the paper; p: two-sided Mann–Whitney–Wilcoxon against our ∞-QR. Parameters are the simplest "
-            "within one standard error of the smallest cross-validated loss; “smallest” is ∞-QR with those of the "
-            "smallest loss itself, the paper's choice. What was chosen: "
-            "[table1_parameters.csv](table1_parameters.csv), log₁₀, medians and quartiles over the splits.",
+            "between neighbouring levels, × 100) on the test rows: mean ± standard deviation (divisor k) over k "
+            "splits, ours and as printed in the paper; p: two-sided Mann–Whitney–Wilcoxon against our ∞-QR by the same "
+            "rule and in the same box.",
             _extent(records),
-            settings_used(settings),
-            "## Pinball loss",
-            _side_by_side(by, printed, names, "pinball", "pinball"),
-            "## Crossing",
-            _side_by_side(by, printed, names, "crossing", "cross"),
-            "## The paper's headline",
-            headline(records, printed, names) if names else "No set is done by all methods yet.",
+            settings_used(settings | fixed, ORIGINS),
+            "## What the paper claims, and what comes out",
+            headline(records, printed, boxes) if boxes else "No set is done by all methods yet.",
             "## What is to be seen",
-            "\n".join(_findings(by, printed, names)),
+            "\n".join(_findings(by, printed, boxes)),
+            "## At the edges of the box",
+            _edges(chosen),
+            *tables,
             "## Where the time goes",
             _times(records),
             "",
@@ -218,32 +270,40 @@ def _page(rows: list[dict[str, Any]], records: list[Record], settings: dict[str,
 
 def _extent(records: list[Record]) -> str:
     """How much of the table is done, and how well its fits are solved."""
-    done = Counter((r["unit"]["dataset"], r["unit"]["method"]) for r in records)
-    fewest = min((done[name, method] for name in quantile_sets() for method in METHODS), default=0)
+    done = Counter(tuple(r["unit"][part] for part in ("box", "dataset", "method")) for r in records)
+    fewest = {
+        box: min((done[box, name, method] for name in quantile_sets() for method in METHODS), default=0)
+        for box in BOXES
+    }
     gaps = [r["result"][name]["gap"] for r in records for name in SHOWN if name in r["result"]]
     return (
-        f"{len(records)} of {len(units(False))} units are done, at least {fewest} splits of every set and method. The "
-        f"largest duality gap of the {len(gaps)} fits that are reported is {max(gaps):.2g}."
+        f"{len(records)} of {len(units(False))} units are done; splits of every set and method, at least: "
+        + ", ".join(f"{count} ({BOXES[box]})" for box, count in fewest.items())
+        + f". The largest duality gap of the {len(gaps)} fits that are reported is {max(gaps):.2g}. Numbers: "
+        "[table1.csv](table1.csv), and the parameters that were chosen, log₁₀, with medians and quartiles over the "
+        "splits: [table1_parameters.csv](table1_parameters.csv)."
     )
 
 
 def _side_by_side(
-    by: dict[tuple[str, str], dict[str, Any]],
+    by: dict[tuple[str, str, str], dict[str, Any]],
     printed: dict[str, dict[str, str]],
     names: list[str],
+    box: str,
+    rule: str,
     what: str,
     as_printed: str,
 ) -> str:
-    header = ["data set", "∞-QR", "paper", "rearranged", "smallest", "JQR", "paper", "p", "IND", "paper", "p"]
+    header = ["data set", "∞-QR", "paper", "JQR", "paper", "p", "IND", "paper", "p"]
     lines = []
     for name in names:
         line = [name]
-        for method in ("itl", "itl_rearranged", "itl_smallest", "jqr", "ind"):
-            line.append(_mean(by[name, method], what))
-            if method in METHODS:
-                line.append(f"{printed[name][f'{method}_{as_printed}']} ± {printed[name][f'{method}_{as_printed}_sd']}")
-            if method in ("jqr", "ind"):
-                line.append(f"{by[name, method][f'p_{what}']:.1g}")
+        for method in METHODS:
+            row = by[box, name, f"{method}{rule}"]
+            line.append(_mean(row, what))
+            line.append(f"{printed[name][f'{method}_{as_printed}']} ± {printed[name][f'{method}_{as_printed}_sd']}")
+            if method != "itl":
+                line.append(f"{row[f'p_{what}']:.1g}")
         lines.append(line)
     return markdown(header, lines)
 
@@ -254,42 +314,59 @@ def _mean(row: dict[str, Any], what: str) -> str:
 
 
 def _findings(
-    by: dict[tuple[str, str], dict[str, Any]], printed: dict[str, dict[str, str]], names: list[str]
+    by: dict[tuple[str, str, str], dict[str, Any]],
+    printed: dict[str, dict[str, str]],
+    boxes: dict[str, list[str]],
 ) -> list[str]:
     """Sentences about the table, from its numbers."""
 
-    def where(condition: Any) -> str:
-        return ", ".join(name for name in names if condition(name)) or "none"
+    def beyond(box: str, method: str, what: str, as_printed: str) -> str:
+        """The sets where a mean is above print by more than one printed standard deviation."""
+        here = [
+            f"{name} ({by[box, name, method][what]:.3g}, printed {printed[name][f'itl_{as_printed}']} ± "
+            f"{printed[name][f'itl_{as_printed}_sd']})"
+            for name in boxes[box]
+            if round(by[box, name, method][what], 1 if what == "crossing" else 0)
+            > float(printed[name][f"itl_{as_printed}"]) + float(printed[name][f"itl_{as_printed}_sd"])
+        ]
+        return ", ".join(here) or "none"
 
-    def ours(name: str, what: str) -> float:
-        return float(by[name, "itl"][what])
-
-    def paper(name: str, what: str) -> float:
-        return float(printed[name][what])
-
-    def lost(name: str, method: str) -> bool:
-        row = by.get((name, method))
-        return row is not None and row["p_pinball"] < SIGNIFICANT and row["pinball"] < ours(name, "pinball")
-
-    def far(name: str, method: str) -> bool:
-        return float(by[name, method]["pinball"]) > paper(name, "itl_pinball") + paper(name, "itl_pinball_sd")
-
-    return [
-        "- ∞-QR above the printed loss by more than one printed standard deviation: "
-        + where(lambda n: far(n, "itl")) + "; with the parameters of the smallest loss: "
-        + where(lambda n: far(n, "itl_smallest")) + ".",
-        "- ∞-QR above the printed loss of JQR, in the digits that are printed: "
-        + where(lambda n: round(ours(n, "pinball")) > paper(n, "jqr_pinball"))
-        + "; our JQR, tuned in the same way, above it: "
-        + where(lambda n: round(float(by[n, "jqr"]["pinball"])) > paper(n, "jqr_pinball")) + ".",
-        f"- JQR better than ∞-QR with p < {SIGNIFICANT:g}: " + where(lambda n: lost(n, "jqr")) + "; IND: "
-        + where(lambda n: lost(n, "ind")) + ".",
-        "- ∞-QR crosses more than printed, in the digits that are printed: "
-        + where(lambda n: round(ours(n, "crossing"), 1) > paper(n, "itl_cross"))
-        + "; [a study of that](order.md).",
-        "- Crossing after rearrangement: at most "
-        + f"{max((by[n, 'itl_rearranged']['crossing'] for n in names), default=0.0):g}.",
+    said = [
+        f"- ∞-QR, {measure} above print by more than one printed standard deviation, in the digits that are printed; "
+        + "; ".join(f"{BOXES[box]}, {RULES[rule]}: {beyond(box, f'itl{rule}', what, as_printed)}"
+                    for box in boxes for rule in RULES) + "."
+        for measure, what, as_printed in (("pinball loss", "pinball", "pinball"), ("crossing", "crossing", "cross"))
     ]  # fmt: skip
+    sorted_ones = [row["crossing"] for (_, _, method), row in by.items() if method == "itl_rearranged"]
+    return [
+        *said,
+        "- [A study of the crossing](order.md) says where it comes from, and which settings meet the print.",
+        f"- Crossing of ∞-QR after rearrangement: at most {max(sorted_ones, default=0.0):g}.",
+    ]
+
+
+def _edges(chosen: list[dict[str, Any]]) -> str:
+    """How many choices are at an edge of the box, by box, method and rule."""
+    lines = []
+    for box in BOXES:
+        for method in CHOSEN:
+            mine = [row for row in chosen if (row["box"], row["method"]) == (box, method)]
+            if mine:
+                line = [
+                    f"{BOXES[box]}: {method.split('_')[0]}, {RULES[method[3:]]}",
+                    str(sum(r["splits"] for r in mine)),
+                ]
+                for parameter in ("gamma", "task_gamma", "lambda"):
+                    for end in ("low", "high"):
+                        counts = [row[f"{parameter}_{end}"] for row in mine]
+                        line.append("" if "" in counts else str(sum(counts)))
+                lines.append(line)
+    header = ["box, method and rule", "choices", "γ_X low", "γ_X high", "γ_Θ low", "γ_Θ high", "λ low", "λ high"]
+    return (
+        f"A choice counts as at the edge if its log₁₀ is within {EDGE:g} of it. A wide kernel (low γ) with a small λ "
+        "is a polynomial, and where γ_Θ is large for the distances of JQR's five levels, nothing depends on it.\n\n"
+        + markdown(header, lines)
+    )
 
 
 def _times(records: list[Record]) -> str:
@@ -304,9 +381,10 @@ def _times(records: list[Record]) -> str:
     return (
         f"All times are by the clock (wall clock), of processes with one thread, on a machine with two cores. The "
         f"seconds of the {len(records)} units add up to {total / 3600:.1f} hours, {tuning / total:.0%} of them for "
-        f"tuning: with two processes, {total / 7200:.1f} hours. At times the machine did other work as well; if every "
-        f"unit took the median of its set and method, it would be {usual / 3600:.1f} hours, or {usual / 7200:.1f} "
-        "with two processes. Seconds of a unit, medians over the splits:\n\n" + markdown(["data set", *METHODS], rows)
+        f"tuning: with two processes, {total / 7200:.1f} hours. The machine did other work at the same time; if every "
+        f"unit took the median of its set and method, it would be {usual / 3600:.1f} hours, or "
+        f"{usual / 7200:.1f} with two processes. Seconds of a unit, medians over the splits:\n\n"
+        + markdown(["data set", *METHODS], rows)
     )
 
 

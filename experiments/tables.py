@@ -30,9 +30,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; all columns but the first are numbers."""
-    lines = [list(header), ["---", *["---:"] * (len(header) - 1)], *map(list, rows)]
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
+    """A table; all columns but the first are numbers, or all are words."""
+    lines = [list(header), ["---", *["---:" if numbers else "---"] * (len(header) - 1)], *map(list, rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -53,7 +53,7 @@ def settings_used(settings: Mapping[str, Any], origins: Mapping[str, str] | None
     lines = [[name, str(value), origins[name]] for name, value in settings.items() if name != "quick"]
     return (
         "Settings, and where they are from: printed in the paper, inferred from its tables or from its authors' "
-        "programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines)
+        "programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines, numbers=False)
     )
 
 

@@ -21,7 +21,7 @@ from experiments import headline, table1, tuned
 from experiments.data import quantile_sets
 from experiments.runner import run
 from experiments.store import Store, known
-from experiments.tables import TARGETS, read_csv
+from experiments.tables import TARGETS, read_csv, settings_used
 from infinitask.datasets import make_sine
 from tests.support import toy_experiment
 from tests.support.each import each
@@ -151,15 +151,26 @@ def test_the_measures_of_table_1() -> None:
 def test_a_unit_of_table_1(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_sine(60, random_state=0)
     monkeypatch.setattr(table1, "split", lambda name, i: (X[::2], X[1::2], y[::2], y[1::2]))
-    unit = {"dataset": "engel", "split": 0, "method": method}
+    unit = {"dataset": "engel", "split": 0, "method": method, "box": "sigma"}
     settings = table1.settings(True) | {"startup": 4, "iterations": 2}
     found = table1.work(unit, settings)
-    assert found[method]["gap"] <= 1e-4
     again = table1.work(unit, settings)
-    assert found[method] == again[method]
+    for rule in headline.RULES:
+        assert found[f"{method}{rule}"]["gap"] <= 1e-4
+        assert found[f"{method}{rule}"] == again[f"{method}{rule}"]
+        for name, value in found[f"{method}{rule}"]["parameters"].items():
+            low, high = tuned.limits(name, "sigma")
+            assert low - 1e-4 <= value <= high + 1e-4
     if method == "itl":
         assert found["itl_rearranged"]["crossing"] == 0.0
-        assert found["itl_smallest"]["pinball"] > 0.0
+
+
+def test_the_box_of_sigma_is_that_of_gamma_for_the_kernel() -> None:
+    """γ = 1/(2σ²) for σ = 1e-6 and 1e6."""
+    low, high = tuned.limits("gamma", "sigma")
+    assert 10.0**high == pytest.approx(0.5 / 1e-6**2)
+    assert 10.0**low == pytest.approx(0.5 / 1e6**2)
+    assert tuned.limits("lambda", "sigma") == tuned.limits("gamma", "gamma") == (-6.0, 6.0)
 
 
 def test_the_choice_is_the_simplest_of_the_good_ones() -> None:
@@ -177,40 +188,55 @@ def test_the_choice_is_the_simplest_of_the_good_ones() -> None:
     assert dimension[0] > dimension[1] > dimension[2]
 
 
-def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
+def records_of_crabs() -> list[dict[str, Any]]:
+    """Six splits of one set, with random losses."""
     rng = np.random.default_rng(0)
     records: list[dict[str, Any]] = []
     for i in range(6):
         for method in ("itl", "jqr", "ind"):
             result: dict[str, Any] = {"tuning_seconds": 1.0}
-            for name in ("itl", "itl_rearranged", "itl_smallest") if method == "itl" else (method,):
+            for name in (method, f"{method}_smallest", *(["itl_rearranged"] if method == "itl" else [])):
                 result[name] = {"pinball": float(rng.random()), "crossing": float(rng.random()), "gap": 1e-5}
-                result[name]["parameters"] = {"gamma": -1.0 * i, "lambda": 2.0}
+                result[name]["parameters"] = {"gamma": -1.0 * i, "lambda": 6.0 if i < 2 else 2.0}
                 if method != "ind":
                     result[name]["parameters"]["task_gamma"] = 3.0
-            unit = {"dataset": "crabs", "split": i, "method": method}
+            unit = {"dataset": "crabs", "split": i, "method": method, "box": "sigma"}
             records.append({"unit": unit, "result": result, "seconds": 2.0})
-    with Store(tmp_path / "units" / "peers.jsonl", {}).open() as store:
-        for i in range(3):
-            unit = {"dataset": "crabs", "split": i, "method": "lightgbm"}
-            store.add({"unit": unit, "result": {"pinball": 2.0 + i, "crossing": 0.0}, "seconds": 1.0})
+    return records
+
+
+def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
+    records = records_of_crabs()
     files = table1.report(records, tmp_path, table1.settings(True))
     rows = {row["method"]: row for row in read_csv(files[0])}
-    assert list(rows["itl"]) == [
-        *("dataset", "method", "pinball", "pinball_sd", "crossing", "crossing_sd", "p_pinball", "p_crossing")
-    ]
-    ours = [r["result"]["itl"]["pinball"] for r in records if "itl" in r["result"]]
-    theirs = [r["result"]["jqr"]["pinball"] for r in records if "jqr" in r["result"]]
-    assert float(rows["itl"]["pinball"]) == pytest.approx(np.mean(ours), rel=1e-5)
-    assert float(rows["jqr"]["p_pinball"]) == pytest.approx(mannwhitneyu(ours, theirs).pvalue, rel=1e-4)
-    assert float(rows["lightgbm"]["pinball"]) == 3.0
+    assert {row["splits"] for row in rows.values()} == {"6"}
+    for rule in headline.RULES:
+        values = {
+            method: [r["result"][f"{method}{rule}"]["pinball"] for r in records if f"{method}{rule}" in r["result"]]
+            for method in ("itl", "jqr")
+        }
+        assert float(rows[f"itl{rule}"]["pinball"]) == pytest.approx(np.mean(values["itl"]), rel=1e-5)
+        assert float(rows[f"itl{rule}"]["pinball_sd"]) == pytest.approx(np.std(values["itl"]), rel=1e-5)
+        theirs = mannwhitneyu(values["itl"], values["jqr"], alternative="two-sided").pvalue
+        assert float(rows[f"jqr{rule}"]["p_pinball"]) == pytest.approx(theirs, rel=1e-4)
     chosen = {row["method"]: row for row in read_csv(files[1])}
     assert (chosen["itl_smallest"]["gamma"], chosen["itl_smallest"]["gamma_q25"]) == ("-2.5", "-3.75")
     assert (chosen["jqr"]["task_gamma"], chosen["ind"]["task_gamma"], chosen["ind"]["lambda"]) == ("3", "", "2")
+    assert (chosen["ind"]["lambda_low"], chosen["ind"]["lambda_high"], chosen["ind"]["gamma_high"]) == ("0", "2", "0")
     page = files[-1].read_text()
-    assert "| crabs |" in page
+    assert page.count("| crabs |") == 5  # two measures by two rules, and the times
     assert "13 ± 3" in page  # as printed
     assert "by the clock (wall clock)" in page
+    for name in table1.settings(False):
+        assert f"\n| {name} | " in page
+
+
+def test_every_setting_needs_an_origin() -> None:
+    assert "| m | 3 | printed |" in settings_used({"m": 3}, {"m": "printed"})
+    with pytest.raises(ValueError, match="The settings m need an origin"):
+        settings_used({"m": 3}, {"m": "somewhere"})
+    with pytest.raises(ValueError, match="The settings m need an origin"):
+        settings_used({"m": 3}, {})
 
 
 def test_the_ridge_of_the_bias_does_not_hang_on_a_default() -> None:
@@ -226,7 +252,7 @@ def test_sets_are_counted_in_both_directions() -> None:
 
 @each(
     ("ours", "verdict"),
-    [(0.0, "holds."), (1.0, "does not hold"), (0.5, "does not hold")],
+    [(0.0, "holds,"), (1.0, "does not hold"), (0.5, "does not hold")],
     ids=["fewer", "more", "equal"],
 )
 def test_the_headline_says_what_the_records_hold(ours: float, verdict: str) -> None:
@@ -234,10 +260,13 @@ def test_the_headline_says_what_the_records_hold(ours: float, verdict: str) -> N
     names = ["crabs", "mcycle"]
     records = [
         {
-            "unit": {"dataset": name, "split": i, "method": method},
+            "unit": {"dataset": name, "split": i, "method": method, "box": "sigma"},
             "result": {
-                key: {"pinball": 1.0 + 0.01 * i, "crossing": (0.5 if method != "itl" else ours) + 0.01 * (i % 5)}
-                for key in (("itl", "itl_smallest") if method == "itl" else (method,))
+                f"{method}{rule}": {
+                    "pinball": 1.0 + 0.01 * i,
+                    "crossing": (0.5 if method != "itl" else ours) + 0.01 * (i % 5),
+                }
+                for rule in headline.RULES
             },
             "seconds": 1.0,
         }
@@ -246,15 +275,17 @@ def test_the_headline_says_what_the_records_hold(ours: float, verdict: str) -> N
         for method in ("itl", "jqr", "ind")
     ]
     printed = {row["dataset"]: row for row in read_csv(TARGETS / "table1.csv")}
-    text = headline.headline(records, printed, names)
-    assert f"Fewer crossings than JQR: {verdict}" in text
-    assert f"Fewer crossings than IND: {verdict}" in text
-    assert "Pinball loss as good as JQR's: not worse beyond chance on any set" in text
+    text = headline.headline(records, printed, {"sigma": names})
+    for other in ("JQR", "IND"):
+        assert (
+            f"Fewer crossings than {other} (box of σ, as printed): smallest loss, the paper's rule: {verdict}" in text
+        )
+    assert "Pinball loss as good as JQR's (box of σ, as printed): not worse beyond chance on any set" in text
 
 
 def test_all_of_table_1_is_there() -> None:
     units = table1.units(False)
-    assert len(units) == 20 * 20 * 3
+    assert len(units) == 2 * 20 * 20 * 3
     assert {unit["dataset"] for unit in units} == set(quantile_sets())
 
 
@@ -264,23 +295,17 @@ def test_the_documentation_tells_the_headline_of_the_records() -> None:
     if not records:
         pytest.skip("the units of Table 1 are not here")
     text = " ".join((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split())
-
-    def counted(what: str, ours: str, other: str) -> headline.Count:
-        a, b = (headline.samples(records, method, what) for method in (ours, other))
-        return headline.count(
-            {n: (float(np.mean(a[n])), float(np.mean(b[n])), headline.p_value(a[n], b[n])) for n in quantile_sets()}
+    for other, name in headline.OTHERS.items():
+        paper, ours = (
+            headline.counted(records, quantile_sets(), "crossing", other, rule, "sigma") for rule in headline.RULES
         )
-
-    for other in ("jqr", "ind"):
-        found = counted("pinball", "itl", other)
-        assert not found.surely_lower
-        assert not found.surely_higher
-    found = counted("crossing", "itl", "ind")
-    assert f"less on {found.lower} of 20 sets, on {len(found.surely_lower)} of them beyond chance" in text
-    found = counted("crossing", "itl", "jqr")
-    assert f"less on {found.lower} sets and more on {found.higher}" in text
-    assert (len(found.surely_lower), len(found.surely_higher)) == (1, 0)
-    found = counted("crossing", "itl_smallest", "jqr")
-    assert f"choice of parameters it is {found.lower} and {found.higher}, and none beyond chance" in text
-    assert not found.surely_lower
-    assert not found.surely_higher
+        assert (
+            f"Against {name}, ∞-QR crosses less on {paper.lower} sets by the paper's rule, on "
+            f"{len(paper.surely_lower)} of them beyond chance, and more on {paper.higher}, on "
+            f"{len(paper.surely_higher)} beyond chance; by one standard error these are {ours.lower}, "
+            f"{len(ours.surely_lower)}, {ours.higher} and {len(ours.surely_higher)}."
+        ) in text
+        for rule in headline.RULES:
+            found = headline.counted(records, quantile_sets(), "pinball", other, rule, "sigma")
+            assert not found.surely_higher
+            assert not found.surely_lower
