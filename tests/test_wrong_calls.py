@@ -341,6 +341,7 @@ BOUNDS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
     (bounds.propose_nodes, wrong({}, "n", (0, 1.5, "many"))),
     (bounds.propose_nodes, wrong({"n": 100}, "statistical", (0.0, -1.0, NAN, "small"))),
     (bounds.propose_nodes, wrong({"n": 100}, "variation", (0.0, -1.0, NAN, "small"))),
+    (bounds.propose_nodes, wrong({"n": 100}, "dim", (0, 1.5, 5, "two"))),
 ]
 
 

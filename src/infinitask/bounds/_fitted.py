@@ -124,7 +124,13 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
 
 def _assumptions(model: Any, recipe: Any) -> list[str]:
     """Return the assumptions of the bound in words; raise an error if the stability argument does not apply."""
-    name = type(model).__name__
+    name, dim = type(model).__name__, recipe.task.measure.dim
+    if dim > 1:
+        raise ValueError(
+            f"{name} has tasks with {dim} coordinates; the bound is for one. In several, its quadrature term needs the "
+            "variation of the risk in the sense of Hardy and Krause, which the norm of the model does not bound. "
+            "Estimate the risk on new data, with score."
+        )
     _stability(model, 1.0)
     if not isinstance(recipe.task.penalty, Ridge):
         raise ValueError(f"{name} has the penalty {recipe.task.penalty!r}; the bound is for penalty='ridge'.")
