@@ -75,16 +75,15 @@ def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> A
     task_gamma = 10.0 ** parameters["task_gamma"]
     if method == "jqr":
         return JointQuantileRegressor(quantiles=LEVELS, gamma=gamma, task_gamma=task_gamma, alpha=alpha, **others)
+    choices = {"noncrossing": "rearrange" if method == "itl_rearranged" else 1.0, "n_nodes": NODES} | others
     return InfiniteQuantileRegressor(
         gamma=gamma,
         task_gamma=task_gamma,
         alpha=alpha,
         alpha_bias=alpha,
         quadrature="sobol",
-        n_nodes=NODES,
-        noncrossing="rearrange" if method == "itl_rearranged" else 1.0,
         random_state=0,
-        **others,
+        **choices,
     )
 
 
