@@ -21,6 +21,7 @@ NAMES = (
     "level-sets-tuned",
     "crossing",
     "nodes",
+    "discrepancy",
     "smoothing",
     "pinball",
     "csc-sets",
