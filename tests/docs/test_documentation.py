@@ -145,37 +145,6 @@ def test_the_page_on_the_architecture_names_files_and_names_that_exist() -> None
             assert all(word in known for word in re.findall(r"\w+", quoted)), quoted
 
 
-READING = (ROOT / "docs" / "reading-the-paper.md").read_text(encoding="utf-8")
-
-
-@each(("names", "file"), sorted(set(re.findall(r"\[`([^`]+)`\]\(\.\./([^)#]+\.py)\)", READING))))
-def test_every_line_of_code_of_the_paper_is_where_the_page_says(names: str, file: str) -> None:
-    text = (ROOT / file).read_text(encoding="utf-8")
-    *owner, name = names.split(".")
-    if owner:
-        # the body of the class, up to the next line that starts at the margin
-        body = re.search(rf"^class {owner[0]}\b.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
-        assert body is not None, names
-        assert re.search(rf"^    (def {name}\b|{name}(: | = ))", body[0], re.MULTILINE), names
-    else:
-        assert re.search(rf"^(class|def) {name}\b", text, re.MULTILINE), names
-
-
-def test_the_page_on_the_paper_has_every_numbered_equation() -> None:
-    table = READING.split("## Every numbered equation")[1].split("\n## ")[0]
-    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("|")]
-    numbered = [int(n) for row in rows if row.strip().startswith("(") for n in re.findall(r"\((\d+)\)", row)]
-    assert numbered == list(range(1, 32))
-
-
-def test_what_the_page_on_the_paper_calls_exists() -> None:
-    code = [path for folder in ("src", "experiments") for path in (ROOT / folder).rglob("*.py")]
-    words = set(re.findall(r"\w+", " ".join(path.read_text(encoding="utf-8") for path in code)))
-    for quoted in re.findall(r"`([^`\n]+)`", READING):
-        if "/" not in quoted:
-            assert all(word in words for word in re.findall(r"[A-Za-z_]\w*", quoted)), quoted
-
-
 @pytest.mark.parametrize(
     ("page", "program"),
     [

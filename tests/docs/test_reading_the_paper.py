@@ -1,0 +1,288 @@
+"""The page that reads the paper item by item: its lines are counted, their links lead to what they name."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from infinitask.measures import Uniform
+from infinitask.metrics import crossing_loss
+from tests.support.each import each
+from tests.support.package import ROOT
+
+FOLDER = ROOT / "docs"
+PAGE = (FOLDER / "reading-the-paper.md").read_text(encoding="utf-8")
+TARGETS = ROOT / "experiments" / "targets"
+
+LINES = "| no. | where | what it says | status | code | shown by |"
+SLIPS = "| slip | where | the print | here | why |"
+STATUSES = ("complete", "differs", "partial", "absent")
+
+
+class Line(NamedTuple):
+    """A line of the list."""
+
+    number: str
+    where: str
+    says: str
+    status: str
+    code: str
+    shown: str
+
+
+def rows(text: str, header: str) -> list[list[str]]:
+    """The cells of all tables that begin with a header; a bar within a cell is written with a backslash."""
+    found, inside = [], False
+    for line in text.splitlines():
+        inside = line == header or (inside and line.startswith("|"))
+        if inside and line != header and not line.startswith("|---"):
+            found.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return found
+
+
+def links(cell: str) -> list[tuple[str, str]]:
+    """The text and the target of every link."""
+    return re.findall(r"\[([^\]]+)\]\(([^)\s]+)\)", cell)
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """What a module defines: functions, classes and variables, and what its classes define, as Class.name."""
+
+    def targets(node: ast.stmt) -> list[str]:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            return [node.name]
+        given = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        return [target.id for target in given if isinstance(target, ast.Name)]
+
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    own = {name for node in body for name in targets(node)}
+    members = {
+        f"{node.name}.{name}"
+        for node in body
+        if isinstance(node, ast.ClassDef)
+        for sub in node.body
+        for name in targets(sub)
+    }
+    return frozenset(own | members)
+
+
+def broken_links(cell: str, folder: Path) -> list[str]:
+    """Links to files that are not there, and to symbols or tests that their file does not define."""
+    found = []
+    for text, target in links(cell):
+        path = (folder / target.partition("#")[0]).resolve()
+        if not path.is_file():
+            found.append(f"{target} is not there")
+        elif path.suffix == ".py" and text.strip("`") not in names_in(path):
+            found.append(f"{target} does not define {text}")
+    return found
+
+
+def faults(text: str, folder: Path = FOLDER) -> list[str]:
+    """A sentence for everything that is wrong with the page."""
+    found = []
+    cells, slips = rows(text, LINES), rows(text, SLIPS)
+    for name, table, width in (("line", cells, 6), ("slip", slips, 5)):
+        found += [f"{name} {row[0]} has {len(row)} cells" for row in table if len(row) != width]
+        numbers = [row[0] for row in table]
+        if numbers != [str(k + 1) for k in range(len(table))]:
+            found.append(f"the numbers of the {name}s are {numbers}")
+    known, used = {row[0] for row in slips}, set()
+    for slip in slips:
+        found += [f"slip {slip[0]}: {fault}" for cell in slip for fault in broken_links(cell, folder)]
+    lines = [Line(*row) for row in cells if len(row) == 6]
+    for line in lines:
+        status, colon, reason = line.status.partition(": ")
+        told = [f"{status!r} is no status"] if status not in STATUSES else []
+        if (status == "complete") == bool(colon and reason.strip()):
+            told.append("a reason belongs to every status but complete")
+        named = {n for part in re.findall(r"slips? ([\d, and]+)", reason) for n in re.findall(r"\d+", part)}
+        used |= named
+        if status == "differs" and not named:
+            told.append("the slip is not named")
+        told += [f"there is no slip {n}" for n in sorted(named - known)]
+        if status != "absent" and not (links(line.code) and links(line.shown)):
+            told.append("a line of code and a test or a page are missing")
+        told += [
+            f"{target} is no code"
+            for _, target in links(line.code)
+            if not re.match(r"\.\./(src|experiments|benchmarks)/", target)
+        ]
+        for name, target in links(line.shown):
+            if not (target.partition("#")[0].endswith(".md") or (name.startswith("`test_") and "/tests/" in target)):
+                told.append(f"{target} is neither a test nor a page")
+        told += broken_links(f"{line.says} {line.status} {line.code} {line.shown}", folder)
+        found += [f"line {line.number}: {fault}" for fault in told]
+    found += [f"no line names slip {n}" for n in sorted(known - used)]
+    counts = Counter(line.status.partition(":")[0] for line in lines)
+    summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
+    sentence = f"{len(lines)} lines: {summary}; {len(slips)} slips"
+    if sentence not in text:
+        found.append(f"the page does not say {sentence!r}")
+    return found
+
+
+def test_every_line_has_its_code_and_what_shows_it() -> None:
+    assert faults(PAGE) == []
+
+
+LIST = PAGE.split("## Every item")[1]
+
+
+def changed(old: str, new: str) -> list[str]:
+    """The faults of the page with one change in its list."""
+    assert old in LIST
+    return faults(PAGE.replace(LIST, LIST.replace(old, new, 1)))
+
+
+@each(
+    ("old", "new", "fault"),
+    [
+        ("| 2 | ", "| 3 | ", "the numbers of the lines are"),
+        (" | complete | ", " | done | ", "'done' is no status"),
+        (" | complete | ", " | complete: nearly | ", "a reason belongs to every status but complete"),
+        (" | partial: ", " | partial | ", "has 7 cells"),
+        (" | differs: slip ", " | differs: slips 999, ", "there is no slip 999"),
+        (" | differs: slip ", " | differs: ", "the slip is not named"),
+        ("src/infinitask/losses/_rows.py", "src/infinitask/losses/_row.py", "_row.py is not there"),
+        ("[`Pinball`]", "[`Pinbal`]", "does not define `Pinbal`"),
+        ("[`Pinball.row`]", "[`Pinball.column`]", "does not define `Pinball.column`"),
+        ("[`test_reference`]", "[`test_referred`]", "does not define `test_referred`"),
+        ("[`test_reference`](../tests", "[`test_reference`](../test", "is not there"),
+        ("(results/table1.md", "(results/table0.md", "table0.md is not there"),
+    ],
+)
+def test_a_broken_line_is_told(old: str, new: str, fault: str) -> None:
+    assert any(fault in told for told in changed(old, new))
+
+
+def test_lines_without_links_and_slips_without_lines_are_told() -> None:
+    first = next(line for line in LIST.splitlines() if line.startswith("| 1 | "))
+    bare = "| 1 | here | something | complete |  |  |"
+    assert changed(first, bare) == ["line 1: a line of code and a test or a page are missing"]
+    swapped = "| 1 | here | something | complete | [a](results/table1.md) | [`Ridge`](../src/infinitask/penalties.py) |"
+    assert changed(first, swapped) == [
+        "line 1: results/table1.md is no code",
+        "line 1: ../src/infinitask/penalties.py is neither a test nor a page",
+    ]
+    assert "no line names slip 4" in faults(PAGE.replace(LIST, re.sub(r"\b4\b", "5", LIST)))
+    assert "the page does not say" in faults(PAGE.replace(" complete, ", " done, ", 1))[-1]
+
+
+def test_every_numbered_equation_has_its_line() -> None:
+    numbers = [int(n) for row in rows(PAGE, LINES) for n in re.findall(r"^\((\d+)\)", row[1])]
+    assert numbers == list(range(1, 32))
+
+
+def printed(name: str) -> list[dict[str, str]]:
+    with (TARGETS / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_row_of_the_papers_tables_has_its_line() -> None:
+    says = {row[1]: row[2] for row in rows(PAGE, LINES)}
+    for row in printed("table1.csv"):
+        parts = []
+        for key, label in (("itl", "∞-QR"), ("jqr", "JQR"), ("ind", "IND")):
+            pinball, crossing = (f"{row[f'{key}_{kind}']} ± {row[f'{key}_{kind}_sd']}" for kind in ("pinball", "cross"))
+            parts.append(f"{label} {pinball}, {crossing}")
+        assert says[f"Table 1, {row['dataset']}"] == "; ".join(parts)
+    rows_of = {"itl": "∞-CSC", "ind": "IND"}
+    for name, method in {(row["dataset"], row["method"]) for row in printed("table2.csv")}:
+        parts = [
+            f"θ = {row['theta']}: {row['sensitivity']} / {row['specificity']}"
+            for row in printed("table2.csv")
+            if (row["dataset"], row["method"]) == (name, method)
+        ]
+        assert says[f"Table 2, {name}, {rows_of[method]}"] == "; ".join(parts)
+    assert len([where for where in says if where.startswith("Table S.1, ")]) == 6
+
+
+def test_what_the_page_calls_exists() -> None:
+    code = [path for folder in ("src", "experiments", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")]
+    words = set(re.findall(r"\w+", " ".join(path.read_text(encoding="utf-8") for path in code)))
+    for quoted in re.findall(r"`([^`\n]+)`", PAGE):
+        if "/" not in quoted:
+            assert all(word in words for word in re.findall(r"[A-Za-z_]\w*", quoted)), quoted
+
+
+# ------------------------------------------------------------------------------------------ slips, by numbers
+def test_the_sets_on_which_the_table_marks_a_difference() -> None:
+    def marked(measure: str) -> list[dict[str, str]]:
+        return [row for row in printed("table1.csv") if float(row[f"{measure}_p"]) < 0.0025]
+
+    def lower(measure: str) -> int:
+        kind = measure.partition("_")[2]
+        return sum(float(row[f"itl_{kind}"]) < float(row[measure]) for row in marked(measure))
+
+    assert (len(marked("ind_cross")), lower("ind_cross")) == (13, 12)
+    assert (len(marked("jqr_cross")), lower("jqr_cross")) == (3, 2)
+    for measure in ("jqr_pinball", "ind_pinball"):
+        assert [row["dataset"] for row in marked(measure)] == ["crabs", "cpus"]
+        assert lower(measure) == 0
+
+
+def test_only_one_set_has_the_full_specificity_that_the_text_names() -> None:
+    for theta, side in (("-0.9", "specificity"), ("0.9", "sensitivity")):
+        full = Counter(
+            row["dataset"] for row in printed("table2.csv") if row["theta"] == theta and float(row[side]) == 1
+        )
+        assert [name for name, count in full.items() if count == 2] == ["circles"]
+
+
+def test_printed_weights_are_no_probabilities_and_some_are_negative() -> None:
+    u = (np.arange(64) + 0.5) / 64
+    levels, costs = (Uniform(low, 1.0).ppf(u[:, None])[:, 0] / 64 for low in (0.0, -1.0))
+    assert np.sum(levels) == pytest.approx(0.5)
+    assert np.sum(costs) == pytest.approx(0.0, abs=1e-12)
+    assert np.sum(costs < 0.0) == 32  # a hinge loss with a negative weight is concave
+
+
+def test_the_infimal_convolution_is_kappa_times_the_piecewise_form() -> None:
+    kappa, p, q = 0.3, np.linspace(-2.0, 2.0, 81), np.linspace(-3.0, 3.0, 6_001)
+    convolved = np.min(kappa * np.abs(p[:, None] - q) + 0.5 * q**2, axis=1)
+    piecewise = np.where(np.abs(p) <= kappa, p**2 / (2.0 * kappa), np.abs(p) - kappa / 2.0)
+    np.testing.assert_allclose(convolved, kappa * piecewise, atol=1e-6)
+
+
+def test_a_value_is_bounded_by_the_root_of_the_kernel() -> None:
+    # k_b = ¼ everywhere: the constant t = ½ has norm 1, as t = 2 k_b(·, θ) and ‖t‖² = 4 k_b(θ, θ)
+    k, t, norm = 0.25, 0.5, 1.0
+    assert norm == pytest.approx(np.sqrt(4.0 * k))
+    assert k * norm < t <= np.sqrt(k) * norm
+
+
+def test_the_proof_on_the_true_quantiles_takes_a_continuous_distribution_for_granted() -> None:
+    # y = 0 or 1 with probability ½: the 0.3-quantile is 0, and P(y ≤ 0) = ½
+    theta, q, y = 0.3, 0.0, np.array([0.0, 1.0])
+
+    def loss(h: float) -> float:
+        return float(np.mean(np.maximum(theta * (y - h), (theta - 1.0) * (y - h))))
+
+    for h in (-0.5, -0.1, 0.2, 1.5):
+        s, t = (y <= h).astype(float), (y <= q).astype(float)
+        first, second = np.mean((theta - t) * (q - h)), np.mean((t - s) * (y - h))
+        assert loss(h) - loss(q) == pytest.approx(first + second)
+        assert loss(h) > loss(q)
+        assert first != pytest.approx(0.0)  # the print has 0
+
+
+def test_the_sum_of_roots_over_a_subdivision_grows_without_bound() -> None:
+    sums = [np.sum(np.sqrt(np.diff(np.linspace(0.0, 1.0, p + 1)))) for p in (1, 4, 16, 64)]
+    np.testing.assert_allclose(sums, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_a_sum_over_levels_is_what_the_crossing_loss_is() -> None:
+    curves = np.array([[0.0, 1.0, 0.5], [3.0, 1.0, 2.0]])
+    assert crossing_loss(curves) == pytest.approx((0.0 + 2.0) / 2.0 + (0.5 + 0.0) / 2.0)
