@@ -29,6 +29,17 @@ ENOUGH = 34
 """The paper's number of nodes."""
 MEASURES = ("from_many", "from_truth", "pinball")
 
+ORIGINS = {
+    "n": "printed",
+    "n_test": "printed",
+    "nodes": "ours: printed is that 34 are enough",
+    "many": "ours",
+    "gamma": "inferred: that of the authors' study of κ",
+    "lambda": "inferred: that of the authors' study of κ, beside a sum over the rows",
+    "noncrossing": "inferred: that of the authors' study of κ",
+    "tol": "ours",
+}
+
 
 def units(quick: bool) -> list[dict[str, Any]]:
     """One training set and one rule for each unit, at all numbers of nodes."""
@@ -122,7 +133,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "# How many nodes are enough",
         f"Quantile curves of {settings['n']} toy samples at the levels {', '.join(f'{t:g}' for t in LEVELS)}, learnt "
         f"with m nodes of three rules; medians over {max(row['repetitions'] for row in rows)} training sets.",
-        settings_used(settings),
+        settings_used(settings, ORIGINS),
         "![Distances against the number of nodes](nodes.png)",
         markdown(["m", *(f"{what}: {rule}" for what in shown for rule in rules)], lines),
         f"Off many nodes: root mean square distance, on {settings['n_test']} test points, from the curves of "

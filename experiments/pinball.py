@@ -22,6 +22,16 @@ __all__ = ["EXPERIMENT"]
 
 KAPPAS = (0.0, 0.25, 0.5, 1.0)
 
+FIXED = {"kappa": "see the table"}
+"""Settings that no run changes."""
+
+ORIGINS = {
+    "theta": "printed",
+    "reach": "ours",
+    "points": "ours",
+    "kappa": "ours: the paper draws the pinball loss alone",
+}
+
 
 def units(quick: bool) -> list[dict[str, Any]]:
     """One loss for each unit."""
@@ -61,7 +71,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
     page = [
         "# The pinball loss and its smoothed versions",
         f"The loss of a residual r = y − h(x) at the level θ = {settings['theta']:g}, for some widths κ of smoothing.",
-        settings_used(settings),
+        settings_used(settings | FIXED, ORIGINS),
         "![The loss against the residual](pinball.png)",
         markdown(["κ", "loss at r = −1", "at r = 1", "largest slope left of 0", "right of 0"], at_zero),
         "Beyond |r| = κ the smoothed losses keep the slopes θ − 1 and θ, and lie below the pinball loss by κ(1 − θ)/2 "

@@ -67,6 +67,15 @@ ROUNDING = 1e-9
 
 MEASURES = ("train_sup", "train_mean", "train_signed", "off_bounds", "on_curve", "new_sup", "new_mean")
 
+ORIGINS = dict.fromkeys(
+    (
+        *("gamma", "task_gamma", "lambda", "noncrossing", "set_gamma", "set_task_gamma", "low", "nodes"),
+        *("step", "new_rows", "on", "tol"),
+    ),
+    "ours",
+)
+"""The paper names both laws and prints no study of n."""
+
 
 def units(quick: bool) -> list[dict[str, Any]]:
     """One fit, or one fit for each level, for each unit."""
@@ -253,8 +262,8 @@ def _page(rows: list[dict[str, Any]], gaps: list[float], settings: dict[str, Any
             f"far the shares are from θ, on the training rows and on new ones; medians over {seeds} training sets. "
             f"Sup and mean are over the levels θ = {settings['step']:g}, {2 * settings['step']:g}, …, "
             f"{1.0 - settings['step']:g}, for level sets from {settings['low']:g} on.",
-            settings_used(settings)
-            + " All parameters are numbers; alpha = λ/n, and for level sets this is the ridge on the threshold.",
+            settings_used(settings, ORIGINS),
+            "All parameters are numbers; alpha = λ/n, and for level sets this is the ridge on the threshold.",
             "What is known: where a level is learnt by itself with a free bias, the share of training rows strictly "
             "below (outside) is at most θ, and with the rows on the curve (boundary) at least θ; on new rows the share "
             "goes to θ as n → ∞ (Takeuchi et al. 2006 for quantiles, Schölkopf et al. 2001 for level sets). One fit "
