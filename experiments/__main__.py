@@ -23,6 +23,7 @@ NAMES = (
     "nodes",
     "discrepancy",
     "smoothing",
+    "robustness",
     "pinball",
     "csc-sets",
     "convergence",

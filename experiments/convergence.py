@@ -12,6 +12,7 @@ one the median, over the 20 splits, of those with the smallest cross-validated l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from .table1 import split
 from .tables import markdown, read_csv, settings_used, write_csv
 from .tuned import LEVELS, Values, model, pinball
 
-__all__ = ["EXPERIMENT", "stopped"]
+__all__ = ["EXPERIMENT", "Coefficients", "stopped", "tuned_parameters"]
 
 SETS = ("crabs", "cpus", "mcycle")
 """The sets on which the paper's ∞-QR lost, and mcycle, where it did not, for comparison."""
@@ -39,12 +40,12 @@ ROUNDING = 1e-3
 """κ of the paper's smoothed losses; y is standardised."""
 
 
-def tuned_parameters() -> dict[str, dict[str, float]]:
+def tuned_parameters(names: Iterable[str] = SETS) -> dict[str, dict[str, float]]:
     """Set → log₁₀ of γ_X, γ_Θ and λ: medians over the splits of Table 1."""
     rows = {row["dataset"]: row for row in read_csv(TUNED) if row["method"] == CHOICE}
     return {
         name: {parameter: round(float(rows[name][parameter]), 2) for parameter in ("gamma", "task_gamma", "lambda")}
-        for name in SETS
+        for name in names
     }
 
 
@@ -69,48 +70,74 @@ def settings(quick: bool) -> dict[str, Any]:
     }
 
 
-def stopped(
-    X: Values, y: Values, X_test: Values, theta: Values, parameters: dict[str, float], evaluations: list[int]
-) -> list[tuple[float, Values]]:
-    """The objective, and h at the test rows and LEVELS, after some evaluations of the paper's algorithm.
+class Coefficients:
+    """The paper's problem in the coefficients of the representer theorem, those of h above those of the bias.
 
     (H, D) = K A G + 1 (G b)ᵀ with K the Gram matrix of the inputs and G that of the values and derivatives of the task
-    kernel at the nodes.
+    kernel at the nodes. A has 2m columns and n rows, b has 2m entries; all nodes have the same weight.
     """
-    gamma, task_gamma = 10.0 ** parameters["gamma"], 10.0 ** parameters["task_gamma"]
-    alpha, n, m = 10.0 ** parameters["lambda"] / y.size, y.size, theta.size
-    K, G = rbf_kernel(X, X, gamma=gamma), _task_gram(theta, theta, task_gamma)
 
-    def value_and_slopes(H: Values, D: Values, kappa: float) -> tuple[float, Values, Values]:
-        r = y[:, None] - H
-        weight = np.where(r > 0.0, theta, 1.0 - theta)
+    def __init__(self, X: Values, y: Values, theta: Values, parameters: dict[str, float]) -> None:
+        self.X, self.y, self.theta = X, y, theta
+        self.gamma, self.task_gamma = 10.0 ** parameters["gamma"], 10.0 ** parameters["task_gamma"]
+        self.alpha = 10.0 ** parameters["lambda"] / y.size
+        self.K, self.G = rbf_kernel(X, X, gamma=self.gamma), _task_gram(theta, theta, self.task_gamma)
+
+    @property
+    def size(self) -> int:
+        """The number of coefficients."""
+        return 2 * self.theta.size * (self.y.size + 1)
+
+    def evaluate(self, z: Values, kappa: float) -> tuple[float, Values]:
+        """The objective of the κ-smoothed losses and its gradient."""
+        m, n = self.theta.size, self.y.size
+        A, b = self._parts(z)
+        KAG, Gb = self.K @ (A @ self.G), self.G @ b
+        fields = KAG + Gb
+        value, slope, fall = self._value_and_slopes(fields[:, :m], fields[:, m:], kappa, n * m)
+        S = np.hstack([slope, fall])
+        value += 0.5 * self.alpha * float(np.sum(A * KAG) + b @ Gb)
+        rows = self.K @ (S @ self.G) + self.alpha * KAG
+        return value, np.concatenate([rows.ravel(), self.G @ S.sum(axis=0) + self.alpha * Gb])
+
+    def _value_and_slopes(self, H: Values, D: Values, kappa: float, pairs: int) -> tuple[float, Values, Values]:
+        r = self.y[:, None] - H
+        weight = np.where(r > 0.0, self.theta, 1.0 - self.theta)
         c = np.clip(r / kappa, -1.0, 1.0) if kappa > 0.0 else np.sign(r)
         f = np.clip(-D / kappa, 0.0, 1.0) if kappa > 0.0 else (D < 0.0) * 1.0
         value = np.sum(weight * c * (r - 0.5 * kappa * c)) + np.sum(f * (-D - 0.5 * kappa * f))
-        return float(value) / (n * m), -weight * c / (n * m), -f / (n * m)
+        return float(value) / pairs, -weight * c / pairs, -f / pairs
 
-    def evaluate(z: Values, kappa: float = ROUNDING) -> tuple[float, Values]:
-        A, b = z[: 2 * n * m].reshape(n, 2 * m), z[2 * n * m :]
-        KAG, Gb = K @ (A @ G), G @ b
-        fields = KAG + Gb
-        value, slope, fall = value_and_slopes(fields[:, :m], fields[:, m:], kappa)
-        S = np.hstack([slope, fall])
-        value += 0.5 * alpha * float(np.sum(A * KAG) + b @ Gb)
-        return value, np.concatenate([(K @ (S @ G) + alpha * KAG).ravel(), G @ S.sum(axis=0) + alpha * Gb])
+    def values(self, z: Values, X: Values, theta: Values) -> Values:
+        """h at rows and levels."""
+        A, b = self._parts(z)
+        G = _task_gram(self.theta, theta, self.task_gamma)[:, : theta.size]
+        return np.asarray(rbf_kernel(X, self.X, gamma=self.gamma) @ A @ G + b @ G)
 
-    K_test, G_levels = rbf_kernel(X_test, X, gamma=gamma), _task_gram(theta, LEVELS, task_gamma)[:, : LEVELS.size]
-    found = []
-    for stop in evaluations:
+    def after(self, evaluations: int, kappa: float, start: Values | None = None) -> Values:
+        """The coefficients after at most some evaluations of L-BFGS-B, the paper's algorithm; it starts at 0."""
         spent = minimize(
-            evaluate,
-            np.zeros(2 * m * (n + 1)),
+            self.evaluate,
+            np.zeros(self.size) if start is None else start,
+            args=(kappa,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxfun": stop, "maxiter": stop, "ftol": 0.0, "gtol": 0.0},
+            options={"maxfun": evaluations, "maxiter": evaluations, "ftol": 0.0, "gtol": 0.0},
         )
-        A, b = spent.x[: 2 * n * m].reshape(n, 2 * m), spent.x[2 * n * m :]
-        found.append((evaluate(spent.x, 0.0)[0], K_test @ A @ G_levels + b @ G_levels))
-    return found
+        return np.asarray(spent.x)
+
+    def _parts(self, z: Values) -> tuple[Values, Values]:
+        m, n = self.theta.size, self.y.size
+        return z[: 2 * n * m].reshape(n, 2 * m), z[2 * n * m :]
+
+
+def stopped(
+    X: Values, y: Values, X_test: Values, theta: Values, parameters: dict[str, float], evaluations: list[int]
+) -> list[tuple[float, Values]]:
+    """The objective, and h at the test rows and LEVELS, after some evaluations of the paper's algorithm."""
+    problem = Coefficients(X, y, theta, parameters)
+    ends = [problem.after(stop, ROUNDING) for stop in evaluations]
+    return [(problem.evaluate(z, 0.0)[0], problem.values(z, X_test, LEVELS)) for z in ends]
 
 
 def _task_gram(s: Values, t: Values, gamma: float) -> Values:
