@@ -41,8 +41,8 @@ ROUNDING = 1e-3
 
 
 def tuned_parameters(names: Iterable[str] = SETS) -> dict[str, dict[str, float]]:
-    """Set → log₁₀ of γ_X, γ_Θ and λ: medians over the splits of Table 1."""
-    rows = {row["dataset"]: row for row in read_csv(TUNED) if row["method"] == CHOICE}
+    """Set → log₁₀ of γ_X, γ_Θ and λ: medians over the splits of Table 1, in the printed box, that of σ."""
+    rows = {row["dataset"]: row for row in read_csv(TUNED) if (row["method"], row["box"]) == (CHOICE, "sigma")}
     return {
         name: {parameter: round(float(rows[name][parameter]), 2) for parameter in ("gamma", "task_gamma", "lambda")}
         for name in names

@@ -34,7 +34,8 @@ def test_the_parameters_are_the_medians_of_table_1() -> None:
         found = [
             record["result"]["itl_smallest"]["parameters"]
             for record in records
-            if record["unit"]["dataset"] == name and "itl_smallest" in record["result"]
+            if (record["unit"]["dataset"], record["unit"]["box"]) == (name, "sigma")
+            and "itl_smallest" in record["result"]
         ]
         assert len(found) == 20
         for parameter in NAMES:
