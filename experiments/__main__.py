@@ -25,6 +25,7 @@ NAMES = (
     "smoothing",
     "robustness",
     "pinball",
+    "true-quantiles",
     "csc-sets",
     "convergence",
     "peers",
