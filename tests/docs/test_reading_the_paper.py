@@ -8,13 +8,18 @@ import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from infinitask.datasets import make_mixture
+from infinitask.fitting import Data, learn
+from infinitask.fitting._recipe import Recipe
 from infinitask.measures import Uniform
 from infinitask.metrics import crossing_loss
+from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.tasks import LevelSetTask
 from tests.support.each import each
 from tests.support.package import ROOT
 
@@ -281,6 +286,22 @@ def test_the_proof_on_the_true_quantiles_takes_a_continuous_distribution_for_gra
 def test_the_sum_of_roots_over_a_subdivision_grows_without_bound() -> None:
     sums = [np.sum(np.sqrt(np.diff(np.linspace(0.0, 1.0, p + 1)))) for p in (1, 4, 16, 64)]
     np.testing.assert_allclose(sums, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_the_theta_property_is_one_of_the_threshold_and_not_of_the_penalty() -> None:
+    X = make_mixture(120, random_state=0)
+    data = Data.canonical(X, None, np.ones(120))
+    free: dict[str, Any] = {"alpha": 1.0, "alpha_bias": 0.0, "bias_kernel": "diagonal"}
+    decisions = []
+    for penalty in (Ridge(), IntegratedRidge()):
+        task = LevelSetTask(penalty=penalty)
+        fit = learn(Recipe(task, gamma=1.0, task_gamma=20.0, n_nodes=8, tol=1e-7, **free), data)
+        nodes = fit.quadrature.nodes[:, 0]
+        decisions.append(fit.field(data.X, nodes))
+        assert np.all(np.mean(decisions[-1] < -1e-5, axis=0) <= nodes)
+        assert np.all(np.mean(decisions[-1] <= 1e-5, axis=0) >= nodes)
+    # the sets are others all the same
+    assert np.mean((decisions[0] > 0.0) != (decisions[1] > 0.0)) > 0.01
 
 
 def test_a_sum_over_levels_is_what_the_crossing_loss_is() -> None:
