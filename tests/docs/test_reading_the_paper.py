@@ -238,6 +238,17 @@ def test_the_sets_on_which_the_table_marks_a_difference() -> None:
         assert lower(measure) == 0
 
 
+def test_the_deviations_on_spambase_are_those_of_the_page() -> None:
+    page = (FOLDER / "results" / "level_sets.md").read_text(encoding="utf-8")
+    found = [
+        re.findall(r"0\.\d{3}", line) for line in page.splitlines() if re.match(r"\| Spambase \| (0\.25|1/d)", line)
+    ]
+    (cells,) = (cells for cells in rows(PAGE, SLIPS) if "on Spambase" in cells[3])
+    named = re.findall(r"0\.\d{3}", f"{cells[3]} {cells[4]}")
+    assert len(named) == 7
+    assert set(named) <= {number for line in found for number in line}
+
+
 def test_only_one_set_has_the_full_specificity_that_the_text_names() -> None:
     for theta, side in (("-0.9", "specificity"), ("0.9", "sensitivity")):
         full = Counter(
