@@ -279,21 +279,6 @@ def test_a_value_is_bounded_by_the_root_of_the_kernel() -> None:
     assert k * norm < t <= np.sqrt(k) * norm
 
 
-def test_the_proof_on_the_true_quantiles_takes_a_continuous_distribution_for_granted() -> None:
-    # y = 0 or 1 with probability ½: the 0.3-quantile is 0, and P(y ≤ 0) = ½
-    theta, q, y = 0.3, 0.0, np.array([0.0, 1.0])
-
-    def loss(h: float) -> float:
-        return float(np.mean(np.maximum(theta * (y - h), (theta - 1.0) * (y - h))))
-
-    for h in (-0.5, -0.1, 0.2, 1.5):
-        s, t = (y <= h).astype(float), (y <= q).astype(float)
-        first, second = np.mean((theta - t) * (q - h)), np.mean((t - s) * (y - h))
-        assert loss(h) - loss(q) == pytest.approx(first + second)
-        assert loss(h) > loss(q)
-        assert first != pytest.approx(0.0)  # the print has 0
-
-
 def test_the_sum_of_roots_over_a_subdivision_grows_without_bound() -> None:
     sums = [np.sum(np.sqrt(np.diff(np.linspace(0.0, 1.0, p + 1)))) for p in (1, 4, 16, 64)]
     np.testing.assert_allclose(sums, [1.0, 2.0, 4.0, 8.0])
