@@ -156,9 +156,9 @@ def _about(rows: list[dict[str, Any]], dim: int) -> list[str]:
     return [
         f"## dim Θ = {dim}",
         markdown(header, lines),
-        f"The printed rate holds for Sobol's sequence, with a constant below 1. For the m that were tried D_m is at "
-        f"most {ratios[0]:.2f} of log(m)^{dim}/m from {sizes[0]} to {sizes[1]} nodes, and at most {ratios[-2]:.3f} of "
-        f"it from {sizes[-2]} to {sizes[-1]}. Powers of two are better: there m D_m is of the order {net}, of which it "
+        f"For Sobol's sequence the printed rate bounds D_m at all m that were tried, up to {sizes[-1]}: D_m is at most "
+        f"{ratios[0]:.2f} log(m)^{dim}/m from {sizes[0]} to {sizes[1]} nodes, and {ratios[-2]:.3f} log(m)^{dim}/m from "
+        f"{sizes[-2]} to {sizes[-1]}. Powers of two are better: there m D_m is of the order {net}, of which it "
         f"is {_net(mine, sizes[0], dim):.2f} with {sizes[0]} nodes and {_net(mine, sizes[-1], dim):.2f} with "
         f"{sizes[-1]}. The discrepancy of the grid falls like m^{_order(grid):.2f}, about m^(−1/{dim}).",
     ]

@@ -129,8 +129,8 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "The proof splits the excess into E[(θ − t)(q − h)], which is 0 if the distribution of Y given X is "
         "continuous, and E[(t − s)(Y − h)] with s = 1[Y ≤ h] and t = 1[Y ≤ q], which is never negative. "
         "[A test](../../tests/laws/test_true_quantiles.py) compares the excess with this formula for Gaussian, "
-        "exponential and logistic distributions. For a discrete distribution P(Y ≤ q) is larger than θ and the first "
-        "term is not 0; the proposition holds there too.",
+        "exponential and logistic distributions. For a discrete distribution P(Y ≤ q) may be larger than θ and the "
+        "first term is then not 0; the proposition holds all the same.",
         "Fits come down to the smallest risk. The mean excess of `InfiniteQuantileRegressor` over "
         f"{settings['repetitions']} data sets of n rows:",
         markdown(["n", "excess risk", "relative to R(q)"], [_fit(n, result) for n, result in fits.items()]),
