@@ -44,16 +44,16 @@ as printed.
   1977); it was observed to be valid for every rule of :mod:`infinitask.measures` except Monte Carlo.
 * The pinball loss at θ has slopes of at most max(θ, 1 − θ), where the paper has 2; both are proved.
 
-Θ of several dimensions
------------------------
-The paper remarks that the discrepancy of Sobol's sequence is then log(m)^s/m, s = dim Θ. D_m is computed exactly for
-the nodes of any rule, and ``propose_nodes(n, dim=s)`` uses that of Sobol's. Hlawka's inequality |∫f − Σ_j w_j f(θ_j)|
-≤ V·D_m has the variation of Hardy and Krause, V = Σ_S ∫ |∂^S f(θ_S, 1)| dθ_S over all non-empty sets S of coordinates,
-with the others at their upper ends. This is of another kind than the V above, for which a slope is enough:
+Several coordinates of θ: the paper remarks that the discrepancy of Sobol's sequence is then log(m)^s/m, s = dim Θ. D_m
+is computed exactly for the nodes of any rule, and ``propose_nodes(n, dim=s)`` uses that of Sobol's. Hlawka's inequality
+|∫f − Σ_j w_j f(θ_j)| ≤ V·D_m has the variation of Hardy and Krause, V = Σ_S ∫ |∂^S f(θ_S, 1)| dθ_S over all non-empty
+sets S of coordinates, with the others at their upper ends. It is of another kind than the V above, for which a slope is
+enough:
 
-* It needs all mixed derivatives of first order. The pinball and hinge losses have a kink where y = h(x)(θ). Along a
-  surface that is not parallel to the axes, it adds a finite mass in two dimensions and makes V infinite from three on:
-  for f = max(0, θ_1 + θ_2 + θ_3 − 3/2) the sum over a grid of k³ cells grows like k. The norm of h bounds V in one
+* It needs all mixed derivatives of first order. The pinball and hinge losses of one sample have a kink where
+  y = h(x)(θ). Along a surface oblique to all axes, it adds a finite mass in two dimensions and makes V infinite from
+  three on: for f = max(0, θ_1 + θ_2 + θ_3 − 3/2) the sum over a grid of k³ cells grows like k. The mean over y smooths
+  the kink if y has a smooth density, which a bound for all distributions cannot use. So the norm of h bounds V in one
   dimension only, and :func:`bound_of` refuses models with more.
 * What a slope does give is slower: with equal weights, |∫f − (1/m) Σ_j f(θ_j)| ≤ 4L·D_m^(1/s) if f has the Lipschitz
   constant L in the maximum norm (Proinov, 1988).
