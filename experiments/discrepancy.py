@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinitask.bounds._formula import star_discrepancy
-from infinitask.measures import GaussLegendre, Halton, ProductMeasure, Quadrature, Rule, Sobol, Uniform
+from infinitask.measures import GaussLegendre, Halton, MonteCarlo, ProductMeasure, Quadrature, Rule, Sobol, Uniform
 
 from .figures import BLUE, GREEN, INK, ORANGE, PURPLE, save
 from .runner import Experiment, Record
@@ -27,12 +27,19 @@ __all__ = ["EXPERIMENT", "KINK"]
 
 Values = NDArray[np.float64]
 
+SKY = "#56b4e9"
+"""Another colour of those that colour-blind readers can tell apart."""
+
 RULES: dict[str, tuple[Rule, str]] = {
     "Sobol": (Sobol(scramble=False), BLUE),
     "Sobol, scrambled": (Sobol(), GREEN),
     "Halton": (Halton(scramble=False), ORANGE),
     "Gauss-Legendre grid": (GaussLegendre(), PURPLE),
+    "Monte Carlo": (MonteCarlo(), SKY),
 }
+RANDOM = ("Sobol, scrambled", "Monte Carlo")
+"""The rules of which means over some seeds are shown."""
+
 SEQUENCES = ("Sobol", "Halton")
 """The rules whose first m points are compared with the rate for all m, not only for powers of two."""
 
@@ -53,7 +60,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """Over how many scrambled sequences means are taken, and which other m are tried: so many for each power of two."""
+    """Over how many seeds means are taken, and which other m are tried: so many for each power of two."""
     return {"scrambles": 2 if quick else 5, "between": 4 if quick else 64, "most": 64 if quick else 1024}
 
 
@@ -65,7 +72,7 @@ def nodes(rule: str, dim: int, m: int, seed: int = 0) -> Quadrature:
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """The discrepancy and the errors; of sequences also the largest discrepancy before the next power of two."""
     dim, rule, m = unit["dim"], unit["rule"], unit["m"]
-    found = [nodes(rule, dim, m, seed) for seed in range(settings["scrambles"] if rule == "Sobol, scrambled" else 1)]
+    found = [nodes(rule, dim, m, seed) for seed in range(settings["scrambles"] if rule in RANDOM else 1)]
     result = {"discrepancy": _mean(star_discrepancy(one.nodes, one.weights) for one in found)}
     integrals: dict[str, tuple[Callable[[Values], Values], float]] = {
         "smooth": (np.exp, (math.e - 1.0) ** dim),
@@ -115,10 +122,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "## What the errors are",
         "The error of ∫ exp(θ_1 + … + θ_s) dθ, which is smooth, and of ∫ max(0, θ_1 + … + θ_s − s/2) dθ, which has a "
         "kink as the losses of quantiles and costs have where y = h(x)(θ).",
-        markdown(
-            ["dimension, nodes", *(f"{rule}: {name}" for name in ("smooth", "kink") for rule in RULES)],
-            _errors(rows),
-        ),
+        markdown(["dimension, nodes, function", *RULES], _errors(rows)),
         _finding(rows),
         "In two dimensions the function with the kink has the variation 3 in the sense of Hardy and Krause, so its "
         "error is at most 3 D_m. In three dimensions that variation is infinite, and no multiple of D_m bounds the "
@@ -151,7 +155,10 @@ def _about(rows: list[dict[str, Any]], dim: int) -> list[str]:
         )
     header = ["m", *RULES, f"log(m)^{dim}/m", "Sobol/rate", *(f"{rule}/rate, largest" for rule in SEQUENCES)]
     ratios = [mine["Sobol", m]["largest"] for m in sizes]
-    grid = [(mine["Gauss-Legendre grid", m]["nodes"], mine["Gauss-Legendre grid", m]["discrepancy"]) for m in sizes]
+    grid, drawn = (
+        [(mine[rule, m]["nodes"], mine[rule, m]["discrepancy"]) for m in sizes]
+        for rule in ("Gauss-Legendre grid", "Monte Carlo")
+    )
     net = f"log(m){'^2' if dim == 3 else ''}"
     return [
         f"## dim Θ = {dim}",
@@ -160,7 +167,8 @@ def _about(rows: list[dict[str, Any]], dim: int) -> list[str]:
         f"{ratios[0]:.2f} log(m)^{dim}/m from {sizes[0]} to {sizes[1]} nodes, and {ratios[-2]:.3f} log(m)^{dim}/m from "
         f"{sizes[-2]} to {sizes[-1]}. Powers of two are better: there m D_m is of the order {net}, of which it "
         f"is {_net(mine, sizes[0], dim):.2f} with {sizes[0]} nodes and {_net(mine, sizes[-1], dim):.2f} with "
-        f"{sizes[-1]}. The discrepancy of the grid falls like m^{_order(grid):.2f}, about m^(−1/{dim}).",
+        f"{sizes[-1]}. The discrepancy of the grid falls like m^{_order(grid):.2f}, about m^(−1/{dim}), and that of "
+        f"random nodes like m^{_order(drawn):.2f}.",
     ]
 
 
@@ -180,9 +188,10 @@ def _errors(rows: list[dict[str, Any]]) -> list[list[str]]:
         for m in sorted({row["m"] for row in rows})[::2]:
             mine = {row["rule"]: row for row in rows if (row["dim"], row["m"]) == (dim, m)}
             if set(mine) == set(RULES):
-                lines.append(
-                    [f"{dim}, {m}", *(f"{mine[rule][name]:.1e}" for name in ("smooth", "kink") for rule in RULES)]
-                )
+                lines += [
+                    [f"{dim}, {m}, {name}", *(f"{mine[rule][name]:.1e}" for rule in RULES)]
+                    for name in ("smooth", "kink")
+                ]
     return lines
 
 
