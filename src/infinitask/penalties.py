@@ -1,14 +1,17 @@
-r"""Penalties: terms of the objective that keep h small, and its curves in order.
-
-A :class:`Penalty` is quadratic. It provides coordinates of ψ in which it is the plain ridge (λ/2)‖C‖²_F. This is all
-that the solvers use.
+r"""Penalties: terms of the objective that keep h small, and shape its curves.
 
 * :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel.
 * :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
-* A weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
+* :class:`IntegratedPenalty`: ∫∫ ω(θ, v) dμ(θ) dP(x), where v is h(x)(θ) or ∂h(x)(θ)/∂θ and ω is any convex function,
+  such as the total variation over θ, ∫∫ |∂h/∂θ|.
+* A weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge() + 0.1 * IntegratedPenalty((0, 0), of="slope")``. λ
+  multiplies the quadratic penalties and no others.
 
-:class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and therefore a row of the table in
-:mod:`infinitask.losses`. It has two smooth forms:
+A quadratic penalty provides coordinates of ψ in which it is the plain ridge (λ/2)‖C‖²_F. An integrated one is a
+loss without targets, like the empirical risk an integral over rows and nodes. This is all that the solvers use.
+
+The parameter ``noncrossing`` of an estimator is an integrated penalty of the derivative d = ∂h/∂θ as well,
+λ_nc ∫∫ (−d)₊. It has two smooth forms:
 
 ===================  ==============  =====  ==========
 penalty              u in            ε      q for u > 0
@@ -23,19 +26,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import number
+from infinitask._base.validation import choice, finite, number
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import TaskKernel
+from infinitask.losses import Loss
+from infinitask.losses._integrands import integrand, rescaled
 from infinitask.losses._rows import NonCrossing as NonCrossing
 from infinitask.measures import Quadrature
 
-__all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
+__all__ = ["IntegratedPenalty", "IntegratedRidge", "Penalty", "Ridge"]
 
 NODE_ERROR = 1e-9
 """The integrated ridge allows any h at the nodes if ψ reproduces the values at the nodes to this accuracy, relative
@@ -47,10 +52,22 @@ NODE_ERROR_OF_A_PART = 1e-7
 the smallest ridges: the error of a path over 12 decades is 0.4."""
 
 
+class Term(NamedTuple):
+    """A penalty on curves, Σ_ij ω_i w_j ω(θ_j, v_ij)."""
+
+    loss: Loss
+    """ω, with its weight."""
+    order: int
+    """The order of the derivative in θ that is penalised: 0 or 1."""
+    inputs: HostArray | None = None
+    """The rows (k, d) over which the mean is taken, each with weight 1/k; None: the training rows."""
+
+
 class Penalty(BaseEstimator, ABC):
     """A quadratic penalty, which keeps h small: (λ/2)‖C‖²_F in suitable coordinates of ψ.
 
-    To write another one, derive from this class and implement ``basis``, and ``matrix`` if it is used in a sum.
+    To write another one, derive from this class and implement ``basis``, and ``matrix`` if it is used in a sum. A
+    convex penalty that is not quadratic is an :class:`IntegratedPenalty`.
     """
 
     sees_nodes_only: bool = False
@@ -77,6 +94,19 @@ class Penalty(BaseEstimator, ABC):
             f"{type(self).__name__} does not say which quadratic form of ψ it is, so it cannot be part of a sum; "
             "implement its method matrix."
         )
+
+    @property
+    def quadratic(self) -> Penalty:
+        """The quadratic part."""
+        return self
+
+    def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
+        """Return the penalties on curves, multiplied by a weight."""
+        return ()
+
+    def in_units(self, spread: float, centre: float, degree: int) -> Penalty:
+        """Return the same penalty for targets (y − centre)/spread, with a loss of this degree."""
+        return self
 
     def __add__(self, other: Any) -> SumPenalty:
         if not isinstance(other, Penalty):
@@ -166,18 +196,83 @@ class IntegratedRidge(Penalty):
         return rho
 
 
-class SumPenalty(Penalty):
-    """A weighted sum of quadratic penalties, (λ/2) Σ_k a_k Ω_k(h).
+class IntegratedPenalty(Penalty):
+    """A convex penalty on curves, ∫∫ ω(θ, v) dμ(θ) dP(x), with v = h(x)(θ) or its derivative ∂h(x)(θ)/∂θ.
 
-    In the coordinates of ψ it is (λ/2) tr(C M Cᵀ) with M = Σ_k a_k M_k, such as M = I + a Ψᵀ diag(w ρ) Ψ for the ridge
-    and the integrated ridge. M = V diag(d) Vᵀ is diagonalised once, and ψ' = diag(d)^(−1/2) Vᵀ ψ makes it the plain
-    ridge. With a :class:`Ridge` in the sum, functions that vanish at the nodes are penalised too, so a non-crossing
-    penalty can be added.
+    Here h includes the bias, as a prediction does. The penalty is added to a ridge, and its weight is not multiplied
+    by λ: ``Ridge() + 0.1 * IntegratedPenalty((0, 0), of="slope")`` is (λ/2)‖h‖² + 0.1 ∫∫ |∂h/∂θ|. Values and
+    derivatives are measured in the units of y, and the duality gap of a fit certifies the problem with the penalty.
+
+    Parameters
+    ----------
+    loss : (low, high), callable or Loss
+        ω. A pair: the distance of v from the interval [low, high], of which one end may be infinite. (0, 0) with
+        ``of="slope"`` is the total variation over θ, and (-inf, c) penalises values above c. A function of (θ, v),
+        convex in v, that torch or jax differentiates, with θ (m,) or (m, d) and v (n, m); see
+        :class:`~infinitask.losses.FunctionLoss`. Or an object of :mod:`infinitask.losses` that needs no targets, with
+        v as its h.
+    of : {"value", "slope"}, default="value"
+        Whether v is h or ∂h/∂θ. The derivative requires Θ ⊂ ℝ and task kernels that have one.
+    inputs : array (k, d) or None, default=None
+        The points x over which the mean is taken, each with weight 1/k, such as a grid or unlabelled rows. None: the
+        training rows, with their weights.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteTaskEstimator
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(60, random_state=0)
+    >>> variation = IntegratedPenalty((0, 0), of="slope")
+    >>> model = InfiniteTaskEstimator(penalty=Ridge() + 100.0 * variation, n_nodes=10).fit(X, y)
+    >>> low, high = model.predict(X[:1], [0.1, 0.9])[0]  # all quantiles are the median
+    >>> bool(abs(high - low) < 1e-3)
+    True
+    """
+
+    sees_nodes_only = True
+
+    def __init__(self, loss: Any, of: str = "value", inputs: Any = None) -> None:
+        self.loss = loss
+        self.of = of
+        self.inputs = inputs
+
+    @property
+    def quadratic(self) -> Penalty:
+        """Raise an error: there is none."""
+        raise ValueError(
+            f"penalty={self!r} was given without a ridge; it does not limit the norm of h, which may then be any of "
+            "many functions. Add one: Ridge() + the penalty, with a weight for each if you like."
+        )
+
+    def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
+        """See :meth:`Penalty.terms`."""
+        order = ("value", "slope").index(choice("IntegratedPenalty: of", self.of, ("value", "slope")))
+        inputs = None if self.inputs is None else finite("IntegratedPenalty: inputs", np.asarray(self.inputs), 2)
+        return (Term(rescaled(integrand(self.loss), weight), order, inputs),)
+
+    def in_units(self, spread: float, centre: float, degree: int) -> Penalty:
+        """See :meth:`Penalty.in_units`: ω of the value in the units of y, which is centre + spread · v."""
+        ((loss, order, inputs),) = self.terms()
+        inside = rescaled(loss, float(spread) ** -degree, spread, 0.0 if order else centre)
+        return IntegratedPenalty(inside, self.of, inputs)
+
+    def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
+        """Raise an error: the penalty is not quadratic."""
+        return self.quadratic.basis(psi, kernel, quadrature)
+
+
+class SumPenalty(Penalty):
+    """A weighted sum of penalties, (λ/2) Σ_k a_k Ω_k(h) for the quadratic ones, and Σ_k a_k Ω_k(h) for the integrated.
+
+    In the coordinates of ψ the quadratic part is (λ/2) tr(C M Cᵀ) with M = Σ_k a_k M_k, such as
+    M = I + a Ψᵀ diag(w ρ) Ψ for the ridge and the integrated ridge. M = V diag(d) Vᵀ is diagonalised once, and
+    ψ' = diag(d)^(−1/2) Vᵀ ψ makes it the plain ridge. With a :class:`Ridge` in the sum, functions that vanish at the
+    nodes are penalised too, so a penalty of the derivative can be added.
 
     Parameters
     ----------
     penalties : list of Penalty
-        The penalties; at least one must be a :class:`Ridge`.
+        The penalties; of several quadratic ones, at least one must be a :class:`Ridge`.
     weights : list of float
         a_k, positive.
 
@@ -195,6 +290,26 @@ class SumPenalty(Penalty):
     def sees_nodes_only(self) -> bool:  # type: ignore[override]
         """Whether all penalties ignore h between the nodes."""
         return all(penalty.sees_nodes_only for penalty in self.penalties)
+
+    @property
+    def quadratic(self) -> Penalty:
+        """The sum of the quadratic penalties; a single one of weight 1 by itself."""
+        pairs = list(zip(self.penalties, self.weights, strict=True))
+        kept = [(part, a) for part, a in pairs if not isinstance(part, IntegratedPenalty)]
+        if len(kept) == len(pairs):
+            return self
+        if not kept:
+            return self.penalties[0].quadratic
+        return kept[0][0] if len(kept) == 1 and kept[0][1] == 1.0 else SumPenalty(*map(list, zip(*kept, strict=True)))
+
+    def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
+        """See :meth:`Penalty.terms`."""
+        parts = zip(self.penalties, self.weights, strict=True)
+        return tuple(term for part, a in parts for term in part.terms(weight * a))
+
+    def in_units(self, spread: float, centre: float, degree: int) -> Penalty:
+        """See :meth:`Penalty.in_units`."""
+        return SumPenalty([part.in_units(spread, centre, degree) for part in self.penalties], self.weights)
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
         """Return ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""

@@ -65,7 +65,7 @@ def test_the_representer_is_the_learnt_function(name: str) -> None:
     np.testing.assert_allclose(found(NEW, theta), model.field_(NEW, theta), atol=1e-8 * scale)
     assert found.error <= 1e-8 * scale
     assert found.alpha.shape == (len(found.inputs), len(found.nodes))
-    assert (found.beta is None) == (len(model.recipe_.task.order.derivatives) == 1)
+    assert (found.beta is None) == (len(model.recipe_.task.derivatives) == 1)
 
 
 def test_other_tasks_have_coefficients_too() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from infinitask import losses, penalties
+from infinitask import losses
 from infinitask.losses import (
     BoxLoss,
     CostSensitiveHinge,
@@ -28,9 +28,9 @@ from infinitask.losses import (
     Row,
     Squared,
 )
+from infinitask.losses._integrands import Distance, RescaledRow
 from infinitask.losses._observed import AtTask
-from infinitask.losses._rows import SquaredNonCrossing
-from infinitask.penalties import NonCrossing
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from tests.support.arrays import to_host
 from tests.support.each import each
 
@@ -45,7 +45,7 @@ def concrete(module: Any) -> list[type[Loss]]:
     return [c for c in kinds if not issubclass(c, own_file)]
 
 
-CLASSES = [*concrete(losses), *concrete(penalties), SquaredNonCrossing]
+CLASSES = [*concrete(losses), NonCrossing, SquaredNonCrossing, Distance]
 LOSSES: list[Loss] = [c() for c in CLASSES] + [
     MQuantile(kappa=1.5),
     AtTask(EpsilonInsensitive(), 0.3),
@@ -55,11 +55,16 @@ LOSSES: list[Loss] = [c() for c in CLASSES] + [
     NonCrossing(weight=0.3),
     NonCrossing(weight=0.3, kappa=1.5),
     SquaredNonCrossing(weight=0.3),
+    Distance(-0.3, 0.5),
+    Distance(-np.inf, 0.01),
+    Distance(0.2, np.inf),
+    RescaledRow(Distance(-0.3, 0.5), 2.0, spread=0.7, centre=0.4),
+    RescaledRow(MQuantile(kappa=0.4), 0.5, spread=3.0),
 ]
 
 # What the losses look at, where it is not a real number.
 LABELS = {CostSensitiveHinge}
-NO_TARGET = {LevelSet, NonCrossing, SquaredNonCrossing}
+NO_TARGET = {LevelSet, NonCrossing, SquaredNonCrossing, Distance, RescaledRow}
 
 KAPPAS = [0.02, 0.4]
 
@@ -83,6 +88,11 @@ def at_its_task(loss: Any, y: Any, h: Floats) -> Floats:
     return FORMULAS[type(base)](base, np.array([loss.task]), y, h)
 
 
+def in_other_units(loss: Any, theta: Floats, y: Any, h: Floats) -> Floats:
+    inside, v = loss.loss, loss.spread * h + loss.centre
+    return loss.weight * FORMULAS[type(inside)](inside, theta, np.zeros((1, 1)), v)
+
+
 # ℓ_θ(y, h) as it is written on paper; y is None where the loss has no target.
 FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     Pinball: lambda loss, theta, y, h: np.maximum(theta * (y - h), (theta - 1) * (y - h)),
@@ -98,6 +108,8 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     AtTask: lambda loss, theta, y, h: at_its_task(loss, y, h) + 0.0 * theta,
     NonCrossing: lambda loss, theta, y, h: loss.weight * smoothed_positive(-h, loss.kappa),
     SquaredNonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h) ** 2,
+    Distance: lambda loss, theta, y, h: positive(loss.low - h) + positive(h - loss.high),
+    RescaledRow: in_other_units,
 }
 
 
@@ -140,7 +152,7 @@ each_loss = each("loss", LOSSES, ids=repr)
 
 
 def test_every_loss_is_written_on_paper() -> None:
-    assert set(FORMULAS) == {*CLASSES, AtTask}, "write the formula of the new loss into FORMULAS"
+    assert set(FORMULAS) == {*CLASSES, AtTask, RescaledRow}, "write the formula of the new loss into FORMULAS"
 
 
 # ------------------------------------------------------------------------------------------------- the value

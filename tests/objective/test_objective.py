@@ -67,7 +67,7 @@ class Case:
         if self.noncrossing:
             bias_cols = None if psi_bias is None else psi_bias[1]
             terms.append(
-                Integral(Order(self.noncrossing, self.crossing).penalty(0.3), theta, weights, psi[1], bias_cols)
+                Integral(Order(self.noncrossing, self.crossing).term(0.3).loss, theta, weights, psi[1], bias_cols)
             )
         omega = rng.uniform(0.5, 2.0, size=n) if self.weighted else np.ones(n)
         if self.elsewhere:

@@ -108,7 +108,7 @@ def columns_and_features(case: Case, xp: Any = None, seed: int = 0) -> tuple[Obj
 
     terms = [term(case.loss, 0, y)]
     if case.noncrossing:
-        terms.append(term(Order(case.noncrossing).penalty(0.3), 1, None))
+        terms.append(term(Order(case.noncrossing).term(0.3).loss, 1, None))
     linear = bias[0].T @ weights if case.linear and bias is not None else None
     rest = there(omega), tuple(terms), 0.05, case.ridge, linear
     return Objective(there(K), *rest), Objective(there(K @ M), *rest), M

@@ -252,9 +252,7 @@ def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
     recipe = model.recipe_
     crossing = 0.0
     if recipe.task.order.weight > 0.0:
-        kappa = recipe.task.loss.rounding
-        penalty = recipe.task.order.penalty(kappa)
-        named = recipe.task.order.inputs
+        penalty, _, named = recipe.task.order.term(recipe.task.loss.rounding)
         slopes = _values(model, X if named is None else model._inputs(named), order=1)
         crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))
     objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2

@@ -136,7 +136,7 @@ def in_units(recipe: Recipe) -> Recipe:
     ridge = units.spread ** (2 - degree)
     return replace(
         recipe,
-        task=recipe.task.in_units(units.spread),
+        task=recipe.task.in_units(units.spread, units.centre),
         alpha=ridge * recipe.alpha,
         alpha_bias=None if recipe.alpha_bias is None else ridge * recipe.alpha_bias,
         units=None,

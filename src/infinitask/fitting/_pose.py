@@ -111,7 +111,7 @@ def pose(
     """
     quadrature = quadrature_rule(recipe.quadrature)(recipe.task.measure, recipe.n_nodes, rng)
     kernel, task_gamma = _task_kernel(recipe, quadrature.nodes)
-    plain = task_features(kernel, quadrature.nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
+    plain = task_features(kernel, quadrature.nodes, recipe.task.derivatives, TASK_TOLERANCE)
     psi = _in_penalty_coordinates(recipe, plain, kernel, quadrature)
     X = place(data.X, recipe.device)
     if phi is None:
@@ -154,21 +154,23 @@ def _in_penalty_coordinates(
     recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
 ) -> TaskFeatures:
     """Return ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
-    if isinstance(recipe.task.penalty, Ridge):  # isometric features have these coordinates already
-        return psi
-    if recipe.task.penalty.sees_nodes_only and len(recipe.task.order.derivatives) > 1:
-        given = "'hard'" if recipe.task.order.hard else f"{recipe.task.order.weight:g}"
+    task, penalty = recipe.task, recipe.task.penalty.quadratic
+    if task.order.hard and not isinstance(task.penalty, Ridge) and not penalty.sees_nodes_only:
         raise ValueError(
-            f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
+            f"noncrossing='hard' was given with the penalty {task.penalty!r}; the proof of order needs the norm "
+            "of the RKHS. Use the plain ridge, or a weight."
+        )
+    if isinstance(penalty, Ridge):  # isometric features have these coordinates already
+        return psi
+    if penalty.sees_nodes_only and len(task.derivatives) > 1:
+        order = "'hard'" if task.order.hard else f"{task.order.weight:g}"
+        given = f"noncrossing={order}" if order != "0" else "An IntegratedPenalty of the slope"
+        raise ValueError(
+            f"{given} was given with the integrated ridge; that ridge sees h at the "
             "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
             "the sum of both."
         )
-    if recipe.task.order.hard:
-        raise ValueError(
-            f"noncrossing='hard' was given with the penalty {recipe.task.penalty!r}; the proof of order needs the norm "
-            "of the RKHS. Use the plain ridge, or a weight."
-        )
-    return recipe.task.penalty.basis(psi, kernel, quadrature)
+    return penalty.basis(psi, kernel, quadrature)
 
 
 def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
@@ -177,8 +179,8 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
-    if recipe.task.order.inputs is not None:
-        _check_named(recipe.task.order.inputs, int(X.shape[1]), k_input.precomputed)
+    for named in recipe.task.named:
+        _check_named(recipe.task.name_of(named), named, int(X.shape[1]), k_input.precomputed)
     X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
@@ -186,21 +188,19 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
-    """Return all rows of a problem: those of the data and, below them, those named for the penalty."""
-    named = recipe.task.order.inputs
-    return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
+    """Return all rows of a problem: those of the data and, below them, those named for penalties on curves."""
+    named = recipe.task.named
+    return namespace(X).concat([X, *(as_like(rows, X) for rows in named)], axis=0) if named else X
 
 
-def _check_named(named: HostArray, d: int, precomputed: bool) -> None:
+def _check_named(name: str, named: HostArray, d: int, precomputed: bool) -> None:
     if precomputed:
         raise ValueError(
-            "noncrossing_inputs was given with kernel='precomputed'; k_X at these inputs is not known then. Use a "
-            "kernel that is a function of inputs, or noncrossing_inputs=None."
+            f"{name} was given with kernel='precomputed'; k_X at these inputs is not known then. Use a "
+            f"kernel that is a function of inputs, or {name}=None."
         )
     if named.ndim != 2 or named.shape[1] != d:
-        raise ValueError(
-            f"noncrossing_inputs of shape {named.shape} was given for X with {d} features; it must be (k, {d})."
-        )
+        raise ValueError(f"{name} of shape {named.shape} was given for X with {d} features; it must be (k, {d}).")
 
 
 def _bias(
@@ -227,7 +227,7 @@ def _bias(
         constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
         ones = as_like(np.full((rows.shape[0], 1), constant), rows)
         return namespace(rows).concat([ones, rows], axis=1), constant, None
-    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
+    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.task.derivatives, TASK_TOLERANCE)
 
 
 def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
@@ -250,13 +250,13 @@ def _integrals(
     quadrature: Quadrature,
     data: Data,
 ) -> tuple[tuple[Integral, ...], Finding | None]:
-    """Return the empirical risk, the non-crossing penalty if it has a weight, and any problem of the loss.
+    """Return the empirical risk and the penalties on curves, and any problem of their losses.
 
-    Rows named for the penalty are the last ones. They have weight 0 in the risk (their
-    targets are ignored), and the penalty is the mean over these rows alone.
+    Rows named for penalties are the last ones. They have weight 0 in the risk (their targets are ignored), and such a
+    penalty is the mean over its rows alone.
     """
     nodes = quadrature.nodes
-    named = 0 if recipe.task.order.inputs is None else len(recipe.task.order.inputs)
+    named = sum(map(len, recipe.task.named))
     n = int(rows.shape[0]) - named
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
@@ -276,12 +276,18 @@ def _integrals(
         bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
 
-    risk = integral(loss, 0, targets)
-    if recipe.task.order.weight == 0.0:
-        return (risk,), finding
-    falling = recipe.task.order.penalty(float(recipe.task.loss.rounding))
-    omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
-    return (risk, integral(falling, 1, None, omega)), finding
+    found, start = [integral(loss, 0, targets)], n
+    for penalty, order, inputs in recipe.task.terms:
+        fault = penalty.check(theta, None)
+        # a penalty may fall without end if the risk does not
+        finding = fault if fault is not None and not (fault.certified and fault.endless) else finding
+        omega = None
+        if inputs is not None:
+            k, stop = len(inputs), start + len(inputs)
+            omega = as_like(np.repeat([0.0, 1.0 / k, 0.0], [start, k, n + named - stop]), rows)
+            start = stop
+        found.append(integral(penalty, order, None, omega))
+    return tuple(found), finding
 
 
 def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:

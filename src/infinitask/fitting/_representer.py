@@ -47,7 +47,7 @@ class Representer:
     task_kernel : TaskKernel
         k_Θ.
     inputs : ndarray (n, d)
-        x_i: the training rows and, below them, those named for the non-crossing penalty.
+        x_i: the training rows and, below them, those named for penalties on curves.
     nodes : ndarray (m, d_Θ)
         θ_j.
     alpha : ndarray (n, m)
@@ -141,16 +141,20 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     phi_map, field_coef = field.in_coordinates()
     phi, kernel = _exact_features(phi_map, inputs)
     nodes = as_tasks(model.nodes_)
-    plain = task_features(field.psi.kernel, nodes, recipe.task.order.derivatives, TASK_TOLERANCE)
+    plain = task_features(field.psi.kernel, nodes, recipe.task.derivatives, TASK_TOLERANCE)
     seen = np.vstack(plain.values)
     # the coordinates of ψ itself, which are isometric
-    coef = field_coef if isinstance(recipe.task.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
+    coef = (
+        field_coef
+        if isinstance(recipe.task.penalty.quadratic, Ridge)
+        else field_coef @ _change(field.psi, nodes, seen).T
+    )
     alpha, beta = _split(_smallest(phi, coef, seen), nodes.shape[0])
     bias: dict[str, Any] = {"offset": field.offset}
     if field.bias_psi is not None and not hasattr(field.bias_psi, "kernel"):
         bias = {"free_bias": field.bias}
     elif field.bias_psi is not None and field.bias_coef is not None:
-        orders = recipe.task.order.derivatives if field.bias_psi.kernel.max_order > 0 else (0,)
+        orders = recipe.task.derivatives if field.bias_psi.kernel.max_order > 0 else (0,)
         seen = np.vstack(task_features(field.bias_psi.kernel, nodes, orders, TASK_TOLERANCE).values)
         coef = (_change(field.bias_psi, nodes, seen) @ field.bias_coef)[None, :]
         a, a_slope = _split(_smallest(np.ones((1, 1)), coef, seen), nodes.shape[0])
@@ -165,8 +169,8 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
 
 
 def _inputs(model: Any, X: Any) -> HostArray:
-    """Return the training rows and, below them, those named for the penalty."""
-    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.task.order.inputs
+    """Return the training rows and, below them, those named for penalties."""
+    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.task.named
     if inputs.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X of shape {inputs.shape} was given; the model was fitted to {model.n_features_in_} features. Give the "
@@ -174,7 +178,7 @@ def _inputs(model: Any, X: Any) -> HostArray:
         )
     if hasattr(model, "training_rows_"):
         inputs = inputs[np.ix_(model.training_rows_, model.training_rows_)]
-    return inputs if named is None else np.vstack([inputs, named])
+    return np.vstack([inputs, *named])
 
 
 def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel | None]:

@@ -76,7 +76,7 @@ class Memory:
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
-            same_inputs = alike(known.X, data.X) and alike(before.task.order.inputs, recipe.task.order.inputs)
+            same_inputs = alike(known.X, data.X) and alike(before.task.named, recipe.task.named)
             if same_inputs and exact <= needed and _same(before, recipe, known, data):
                 again = problem.with_ridge(recipe.alpha, recipe.alpha_bias)
                 if again.constant != problem.constant:
@@ -139,9 +139,11 @@ def alike(a: Any, b: Any) -> bool:
         return False
     if is_dataclass(a):
         return all(alike(getattr(a, part.name), getattr(b, part.name)) for part in fields(a))
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(alike(one, other) for one, other in zip(a, b, strict=True))
     if hasattr(a, "get_params"):
-        mine, other = a.get_params(deep=False), b.get_params(deep=False)
-        return mine.keys() == other.keys() and all(alike(mine[name], other[name]) for name in mine)
+        mine, its = a.get_params(deep=False), b.get_params(deep=False)
+        return mine.keys() == its.keys() and all(alike(mine[name], its[name]) for name in mine)
     try:
         return bool(a == b)
     except (TypeError, ValueError):

@@ -275,8 +275,11 @@ class BoxLoss(Loss):
 
         return check_row(self, theta, y)
 
-    def goal(self, y: Array | None) -> Array | None:
-        """Return the value that h is compared with: the target, or None for 0; codes of classes have another goal."""
+    def goal(self, y: Array | None) -> Any:
+        """Return the value that h is compared with: the target, or None for 0; an interval without targets has its own.
+
+        It is an array, or a number.
+        """
         return y
 
     def residual(self, y: Array | None, h: Array) -> Array:
@@ -366,7 +369,7 @@ class BoxLoss(Loss):
         here: dict[str, Any] = {} if room is None else {"out": h}
         there: dict[str, Any] = {} if room is None else {"out": room}
         goal = self.goal(y)
-        r = xp.negative(h, **here) if goal is None else xp.subtract(goal, h, **here)
+        r = xp.negative(h, **here) if goal is None else xp.subtract(as_entry(goal, h), h, **here)
         if ends == [1, 1]:
             half = 0.5 * weights
             value = xp.abs(r, **there) @ (half * (row.high - row.low)) + r @ (half * (row.high + row.low))

@@ -95,6 +95,11 @@ def _length(end: Any, like: Array) -> Array:
     return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
 
 
+def _title(loss: Loss) -> str:
+    """Return the name of a loss in errors."""
+    return str(getattr(loss, "title", type(loss).__name__))
+
+
 def _named(value: Any) -> str:
     """Describe in words what a method returned instead of an array."""
     return "None" if value is None else f"a {type(value).__name__}"
@@ -144,7 +149,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
 
     Raise an error if shapes or values are wrong, or the loss has no minimum.
     """
-    name = type(loss).__name__
+    name = _title(loss)
     theta, y = _some(theta, y)
     at = [as_like(h, theta) for h in _points(theta, y)]
     with np.errstate(all="ignore"):  # far from y a loss may overflow
@@ -236,7 +241,7 @@ def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | No
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
     found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {_where(theta, y, pair)}"
-    return _kinked(type(loss).__name__, f"{found}, h = {high[pair]:.4g}")
+    return _kinked(_title(loss), f"{found}, h = {high[pair]:.4g}")
 
 
 # --------------------------------------------------------------------------------------------------------- units

@@ -119,7 +119,7 @@ class Balance:
             Whether to compute sums with Φ, which :meth:`steps` does not need.
         """
         first, *others = objective.integrals
-        rows_of = [None if t.targets is not None else t.row_of(slice(None)) for t in others]
+        rows_of = [None if t.targets is not None or t.has_goal else t.row_of(slice(None)) for t in others]
         exact = all(row is not None and row.plain for row in rows_of)
         host = objective.host_integrals[0]
         bias_cols = host.bias_cols if bias_cols is None else bias_cols

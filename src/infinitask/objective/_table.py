@@ -52,7 +52,7 @@ class Table:
     functions : module
         :mod:`infinitask.objective._compiled`.
     targets : ndarray (n, 1) or (n, m)
-        The targets that are subtracted from h; zeros if the loss has none.
+        What h is subtracted from: the targets, or zeros if the loss compares with none.
     kind : ndarray (n,)
         The line of the table of every sample.
     lines : ndarray (5, kinds, m)
@@ -93,7 +93,9 @@ class Table:
         entries = [MISSING[name] if entry is None else entry for name, entry in zip(MISSING, row, strict=True)]
         lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
         goal = loss.goal(y)
-        targets = np.zeros((n, 1), dtype) if goal is None else np.array(goal, dtype, order="C")
+        if goal is None or np.ndim(goal) == 0:
+            goal = np.full((n, 1), 0.0 if goal is None else goal)
+        targets = np.array(goal, dtype, order="C")
         return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, term.width)
 
     @property

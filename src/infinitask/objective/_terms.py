@@ -150,6 +150,11 @@ class Integral:
         """Whether the loss is an interval of slopes and depends only on h, or on h minus the target."""
         return isinstance(self.loss, BoxLoss) and not self.loss.weighted
 
+    @property
+    def has_goal(self) -> bool:
+        """Whether the loss compares h with something else than 0 even without targets."""
+        return isinstance(self.loss, BoxLoss) and self.loss.goal(None) is not None
+
     def smooth(self, scale: float) -> bool:
         """Whether the loss needs no smoothing because its slope changes slowly over distances of ``scale``."""
         return self.loss.smooth(scale)

@@ -191,10 +191,10 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
             "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
             "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
         )
-    if recipe.task.order.inputs is not None:
+    if recipe.task.named:
         return (
-            "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
-            "Use noncrossing_inputs=None."
+            f"{recipe.task.name_of(recipe.task.named[0])} was given for rows that are visited in parts; the penalty is "
+            "the mean over other rows then. Use None."
         )
     if recipe.certify is not None or recipe.rank == "auto":
         asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"

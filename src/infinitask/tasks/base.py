@@ -19,10 +19,10 @@ from infinitask._base.validation import choice, number
 from infinitask.calibration._levels import Rearrangement
 from infinitask.calibration.held_out import HeldOut
 from infinitask.field import Field
-from infinitask.losses import BoxLoss, Loss
+from infinitask.losses import Loss
 from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.measures import Measure, Quadrature
-from infinitask.penalties import Penalty, Ridge
+from infinitask.penalties import Penalty, Ridge, Term
 
 if TYPE_CHECKING:
     from infinitask.fitting import Fit
@@ -69,27 +69,17 @@ class Order:
         number("noncrossing", self.weight, low=0.0, open_low=False)
         choice("noncrossing_loss", self.loss, ("hinge", "smoothed", "squared"))
 
-    def penalty(self, kappa: float) -> BoxLoss:
+    def term(self, kappa: float) -> Term:
         """Return the penalty on decreasing curves; κ is that of the loss, 0 for the positive part itself.
 
         Examples
         --------
-        >>> Order(2.0, "smoothed").penalty(0.5)
-        NonCrossing(kappa=0.5, weight=2.0)
+        >>> Order(2.0, "smoothed").term(0.5)
+        Term(loss=NonCrossing(kappa=0.5, weight=2.0), order=1, inputs=None)
         """
-        if self.loss == "squared":
-            return SquaredNonCrossing(self.weight)
-        return NonCrossing(self.weight, kappa if self.loss == "smoothed" else 0.0)
-
-    @property
-    def derivatives(self) -> tuple[int, ...]:
-        """The derivatives in θ that the objective uses."""
-        return (0, 1) if self.weight > 0.0 or self.hard else (0,)
-
-    @property
-    def inputs(self) -> HostArray | None:
-        """``at``, if the objective uses it."""
-        return self.at if len(self.derivatives) > 1 else None
+        hinge = self.loss != "squared"
+        kappa = kappa if self.loss == "smoothed" else 0.0
+        return Term(NonCrossing(self.weight, kappa) if hinge else SquaredNonCrossing(self.weight), 1, self.at)
 
     def in_units(self, spread: float, degree: int) -> Order:
         """Return the same order for targets in units of a spread, with a loss of this degree."""
@@ -180,12 +170,38 @@ class Task:
     """The fitted attribute in which an estimator stores the calibration."""
 
     # ------------------------------------------------------------------------------------------ the problem
-    def in_units(self, spread: float) -> Self:
-        """Return the same task for targets in units of a spread."""
+    def in_units(self, spread: float, centre: float = 0.0) -> Self:
+        """Return the same task for targets (y − centre)/spread."""
         degree = self.loss.degree
         if degree is None:
             return self
-        return replace(self, loss=self.loss.in_units(spread), order=self.order.in_units(spread, degree))
+        return replace(
+            self,
+            loss=self.loss.in_units(spread),
+            penalty=self.penalty.in_units(spread, centre, degree),
+            order=self.order.in_units(spread, degree),
+        )
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The penalties on curves: the penalty on crossing, if it has a weight, and those of the penalty."""
+        crossing = (self.order.term(float(self.loss.rounding)),) if self.order.weight > 0.0 else ()
+        return crossing + self.penalty.terms()
+
+    @property
+    def derivatives(self) -> tuple[int, ...]:
+        """The derivatives in θ that the objective uses."""
+        return (0, 1) if self.order.hard or any(term.order == 1 for term in self.terms) else (0,)
+
+    @property
+    def named(self) -> tuple[HostArray, ...]:
+        """The rows, beside those of the data, that penalties on curves name, each (k, d)."""
+        rows = [term.inputs for term in self.terms] + [self.order.at if self.order.hard else None]
+        return tuple(part for part in rows if part is not None)
+
+    def name_of(self, named: HostArray) -> str:
+        """Return the name of the parameter that names rows."""
+        return "noncrossing_inputs" if named is self.order.at else "IntegratedPenalty: inputs"
 
     @property
     def may_hold_bias(self) -> bool:
@@ -194,7 +210,7 @@ class Task:
         It has one if targets have units, because their centre is subtracted before the fit. It is required if the
         objective depends on more than the values at the nodes of a line.
         """
-        return self.loss.degree is not None or len(self.order.derivatives) > 1 or self.measure.dim > 1
+        return self.loss.degree is not None or len(self.derivatives) > 1 or self.measure.dim > 1
 
     def shown(self, quadrature: Quadrature) -> tuple[Measure, Quadrature]:
         """Return the measure and the quadrature for the user, given the quadrature of the core."""
