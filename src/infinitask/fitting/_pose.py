@@ -27,6 +27,7 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.losses._base import Finding
+from infinitask.losses._integrands import check_integrand
 from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature
 from infinitask.measures._rules import quadrature_rule
@@ -278,9 +279,7 @@ def _integrals(
 
     found, start = [integral(loss, 0, targets)], n
     for penalty, order, inputs in recipe.task.terms:
-        fault = penalty.check(theta, None)
-        # a penalty may fall without end if the risk does not
-        finding = fault if fault is not None and not (fault.certified and fault.endless) else finding
+        finding = check_integrand(penalty, theta) or finding
         omega = None
         if inputs is not None:
             k, stop = len(inputs), start + len(inputs)

@@ -188,6 +188,16 @@ def integrand(given: Any) -> Loss:
     )
 
 
+def check_integrand(loss: Loss, theta: Array) -> Finding | None:
+    """Raise an error if a penalty cannot be fitted; return any other problem. It may fall if the risk does not."""
+    try:
+        found = loss.check(theta, None)
+    except TypeError as error:
+        title = getattr(loss, "title", type(loss).__name__)
+        raise TypeError(f"{title} failed ({error}). A penalty has no targets: it is computed with y = None.") from error
+    return None if found is not None and found.endless else found
+
+
 def rescaled(loss: Loss, weight: float = 1.0, spread: float = 1.0, centre: float = 0.0) -> Loss:
     """Return a ω(θ, s v + c).
 
