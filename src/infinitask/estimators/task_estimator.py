@@ -53,7 +53,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
     """The general case: any parametrised convex loss, any Θ ⊂ ℝ^d, any measure on it.
 
     min Σ_ij ω_i w_j ℓ_θj(y_i, f_ij) + λ_nc Σ_ij ω_i w_j (−∂f/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
-    f_ij = h(x_i)(θ_j) + b(θ_j).
+    f_ij = h(x_i)(θ_j) + b(θ_j). ``penalty`` replaces (λ/2)‖h‖² or adds to it.
 
     Parameters
     ----------
@@ -64,7 +64,10 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
     penalty : "ridge", "integrated", "both" or penalty object, default="ridge"
         "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
         :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ; "both": their sum. Write other sums
-        explicitly: ``Ridge() + 2.0 * IntegratedRidge()``.
+        explicitly: ``Ridge() + 2.0 * IntegratedRidge()``. Convex functions of the values or derivatives of f, such as
+        the total variation over θ, are added with a weight of their own:
+        ``Ridge() + 0.1 * IntegratedPenalty((0, 0), of="slope")``, see
+        :class:`~infinitask.penalties.IntegratedPenalty`.
     noncrossing : float, default=0.0
         λ_nc, the weight of the penalty on curves that decrease in θ.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
