@@ -16,6 +16,7 @@ import pytest
 from infinitask.datasets import make_mixture
 from infinitask.fitting import Data, learn
 from infinitask.fitting._recipe import Recipe
+from infinitask.kernels import Gaussian
 from infinitask.measures import Uniform
 from infinitask.metrics import crossing_loss
 from infinitask.penalties import IntegratedRidge, Ridge
@@ -282,6 +283,13 @@ def test_a_value_is_bounded_by_the_root_of_the_kernel() -> None:
 def test_the_sum_of_roots_over_a_subdivision_grows_without_bound() -> None:
     sums = [np.sum(np.sqrt(np.diff(np.linspace(0.0, 1.0, p + 1)))) for p in (1, 4, 16, 64)]
     np.testing.assert_allclose(sums, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_the_constant_of_coercivity_of_the_example() -> None:
+    nodes = [0.3, 0.5, 0.7]
+    constant = np.linalg.eigvalsh(Gaussian(gamma=5.0)(nodes, nodes))[0]
+    (cells,) = (cells for cells in rows(PAGE, SLIPS) if cells[1] == "lemma on coercivity")
+    assert f"γ = 5 at 0.3, 0.5 and 0.7 the constant is {constant:.3f}, not 1" in cells[4]
 
 
 def test_the_theta_property_is_one_of_the_threshold_and_not_of_the_penalty() -> None:
