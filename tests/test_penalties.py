@@ -14,8 +14,9 @@ from infinitask.features import integrated_basis, task_features
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._pose import pose
 from infinitask.kernels import Gaussian
+from infinitask.losses._rows import NonCrossing
 from infinitask.measures import Quadrature
-from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
+from infinitask.penalties import IntegratedRidge, Penalty, Ridge, SumPenalty
 from infinitask.solvers import solve
 from infinitask.tasks import Order, QuantileTask
 from tests.support.each import each

@@ -37,7 +37,6 @@ from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import TaskKernel
 from infinitask.losses import Loss
 from infinitask.losses._integrands import integrand, rescaled
-from infinitask.losses._rows import NonCrossing as NonCrossing
 from infinitask.measures import Quadrature
 
 __all__ = ["IntegratedPenalty", "IntegratedRidge", "Penalty", "Ridge"]
@@ -114,10 +113,14 @@ class Penalty(BaseEstimator, ABC):
         (ours, mine), (theirs, its) = (_parts(penalty) for penalty in (self, other))
         return SumPenalty([*ours, *theirs], [*mine, *its])
 
-    def __rmul__(self, factor: Any) -> SumPenalty:
+    __array_ufunc__ = None  # an array times a penalty is an error, not an array of penalties
+
+    def __mul__(self, factor: Any) -> SumPenalty:
         penalties, weights = _parts(self)
         factor = number("The weight of a penalty", factor, low=0.0)
         return SumPenalty(penalties, [factor * weight for weight in weights])
+
+    __rmul__ = __mul__
 
 
 def _parts(penalty: Penalty) -> tuple[list[Penalty], list[float]]:
@@ -202,16 +205,17 @@ class IntegratedPenalty(Penalty):
     Here h includes the bias, as a prediction does. The penalty is added to a ridge, and its weight is not multiplied
     by λ: ``Ridge() + 0.1 * IntegratedPenalty((0, 0), of="slope")`` is (λ/2)‖h‖² + 0.1 ∫∫ |∂h/∂θ|. Values and
     derivatives are measured in the units of y, and the duality gap of a fit certifies the problem with the penalty.
-    The integral over θ is the sum over the nodes: a narrow task kernel needs more of them.
+    The integral over θ is the sum over the nodes: a narrow task kernel needs more of them. It is a ``penalty`` of
+    :class:`~infinitask.InfiniteTaskEstimator`.
 
     Parameters
     ----------
     loss : (low, high), callable or Loss
         ω. A pair: the distance of v from the interval [low, high], of which one end may be infinite. (0, 0) with
         ``of="slope"`` is the total variation over θ, and (-inf, c) penalises values above c. A function of (θ, v),
-        convex in v, that torch or jax differentiates, with θ (m,) or (m, d) and v (n, m); see
-        :class:`~infinitask.losses.FunctionLoss`. Or an object of :mod:`infinitask.losses` that needs no targets, with
-        v as its h.
+        convex in v, that torch or jax differentiates, with θ (m,) or (m, d) and v (n, m). Or an object of
+        :mod:`infinitask.losses` that needs no targets, with v as its h, such as
+        ``FunctionLoss(lambda theta, y, v: theta * v**2, smooth_scale=math.inf)`` for a function without kinks.
     of : {"value", "slope"}, default="value"
         Whether v is h or ∂h/∂θ. The derivative requires Θ ⊂ ℝ and task kernels that have one.
     inputs : array (k, d) or None, default=None

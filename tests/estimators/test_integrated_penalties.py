@@ -155,7 +155,7 @@ def test_a_function_and_an_interval_are_the_same() -> None:
     assert function.objective_ == pytest.approx(pair.objective_, rel=2e-6)
 
 
-def test_sums_have_the_laws_of_sums() -> None:
+def test_sums_are_associative_and_weights_multiply() -> None:
     params = {"tol": 1e-7}
     one = fitted(0.5 * (2.0 * Ridge() + 0.1 * VARIATION + CEILING), **params)
     other = fitted(0.5 * CEILING + (Ridge() + 0.05 * VARIATION), **params)
@@ -169,6 +169,12 @@ def test_sums_have_the_laws_of_sums() -> None:
     assert repr(total.quadratic) == repr(Ridge() + 2.0 * IntegratedRidge())
     assert repr(BOTH.quadratic) == repr(Ridge())
     assert repr(clone(total)) == repr(total)
+    assert repr(VARIATION * 2) == repr(2 * VARIATION)
+    with pytest.raises(ValueError, match="The weight of a penalty=array"):
+        np.array([1.0, 2.0]) * VARIATION
+    assert fitted(Ridge() + IntegratedPenalty(np.array([0.0, 0.0]))).objective_ == pytest.approx(
+        fitted(Ridge() + IntegratedPenalty((0.0, 0.0))).objective_
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- units
@@ -185,6 +191,16 @@ def test_a_shift_and_a_scale_of_y_change_predictions_alike(loss: str) -> None:
     moved = InfiniteTaskEstimator(loss, penalty=other, alpha=ridge * a ** (degree - 2), **params).fit(X, a * Y + b)
     assert moved.objective_ == pytest.approx(a**degree * plain.objective_, rel=1e-6)
     np.testing.assert_allclose(moved.predict(X, LEVELS), a * plain.predict(X, LEVELS) + b, atol=2e-3 * a)
+
+
+@each("a", [1.0, 1e6])
+def test_a_loss_with_a_length_is_solved_in_any_units(a: float) -> None:
+    """The slopes of Huber(δ) end at δ: in units of 1e6 the width of its smoothing must follow."""
+    penalty = Ridge() + 0.05 / a * IntegratedPenalty(Huber(0.5 * a), of="slope")
+    model = model_of(penalty, tol=1e-6, alpha=1e-3 / a).fit(X, a * Y)
+    plain = model_of(Ridge() + 0.05 * IntegratedPenalty(Huber(0.5), of="slope"), tol=1e-6).fit(X, Y)
+    assert model.dual_gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(a * plain.objective_, rel=1e-5)
 
 
 def test_a_function_sees_values_in_the_units_of_y() -> None:
@@ -242,7 +258,7 @@ def test_rows_in_blocks_give_the_same() -> None:
     streamed = model_of(BOTH).fit(Blocks(blocks))
     assert streamed.objective_ == pytest.approx(fitted(BOTH).objective_, rel=2e-4)
     named = model_of(Ridge() + IntegratedPenalty((0, 1), inputs=X[:3]))
-    with pytest.raises(ValueError, match="IntegratedPenalty: inputs was given for rows that are visited in parts"):
+    with pytest.raises(ValueError, match=r"IntegratedPenalty\(inputs=…\) was given for rows that are visited in parts"):
         named.fit(Blocks(blocks))
 
 
@@ -320,12 +336,20 @@ class Wavy(ConvexLoss):
         (Ridge() + IntegratedPenalty(Huber), {}, "it must be a pair"),
         (Ridge() + IntegratedPenalty(Huber(-1.0)), {}, "Huber: delta=-1.0 was given"),
         (Ridge() + IntegratedPenalty(CostSensitiveHinge()), {}, "CostSensitiveHinge was given no labels"),
-        (Ridge() + IntegratedPenalty(Targeted()), {}, "integrand Targeted failed .*A penalty has no targets"),
-        (Ridge() + IntegratedPenalty((0, 0), inputs=[1.0]), {}, "IntegratedPenalty: inputs of shape"),
+        (
+            Ridge() + IntegratedPenalty(Targeted()),
+            {},
+            r"of Targeted\(\) failed .*A penalty has no targets",
+        ),
+        (
+            Ridge() + IntegratedPenalty((0, 0), inputs=[1.0]),
+            {},
+            r"IntegratedPenalty\(inputs=…\) of shape|IntegratedPenalty: inputs",
+        ),
         (
             Ridge() + IntegratedPenalty((0, 0), inputs=np.ones((2, 3))),
             {},
-            "inputs of shape .2, 3. was given for X with 1",
+            r"IntegratedPenalty\(inputs=…\) of shape \(2, 3\) was given for X with 1",
         ),
         (Ridge() + VARIATION, {"task_kernel": "diagonal"}, "a penalty on the derivative in θ"),
         (IntegratedRidge() + VARIATION, {}, "An IntegratedPenalty of the slope was given with the integrated ridge"),
@@ -358,9 +382,71 @@ def test_the_integrated_ridge_takes_a_penalty_of_values() -> None:
 
 
 def test_a_function_that_is_not_convex_is_not_certified() -> None:
-    with pytest.warns(UserWarning, match="A penalty with the integrand Wavy is not convex"):
+    with pytest.warns(UserWarning, match="Wavy is not convex"):
         model = fitted(Ridge() + IntegratedPenalty(Wavy()))
     assert model.dual_gap_ == np.inf
+
+
+class Kinked(ConvexLoss):
+    """|v|, which claims to have no kink."""
+
+    smooth_scale = np.inf
+
+    def value(self, theta: Any, y: Any, h: Any) -> Any:
+        return np.abs(h) + 0.0 * theta
+
+    def slope(self, theta: Any, y: Any, h: Any) -> Any:
+        return np.sign(h) + 0.0 * theta
+
+
+@each("order", [1, -1])
+def test_the_worst_of_several_problems_counts(order: int) -> None:
+    penalties = [IntegratedPenalty(Wavy()), IntegratedPenalty(Kinked())][::order]
+    with pytest.warns(UserWarning, match="Wavy is not convex") as warned:
+        model = fitted(Ridge() + penalties[0] + penalties[1])
+    assert any("Kinked says that it needs no smoothing" in str(one.message) for one in warned)
+    assert model.dual_gap_ == np.inf
+
+
+class Line(ConvexLoss):
+    """−c v, which no value of v makes smallest."""
+
+    def __init__(self, c: float = 1.0) -> None:
+        self.c = c
+
+    def value(self, theta: Any, y: Any, h: Any) -> Any:
+        return -self.c * h + 0.0 * theta
+
+    def slope(self, theta: Any, y: Any, h: Any) -> Any:
+        return -self.c + 0.0 * h * theta
+
+
+@each("inputs", [None, X[:5]], ids=["training rows", "other rows"])
+def test_a_penalty_that_outweighs_the_loss_is_refused(inputs: Any) -> None:
+    """Far above y the pinball loss rises by 1 − θ, at least 0.05 here; a line may fall by less."""
+    weak, strong = (Ridge() + IntegratedPenalty(Line(c), inputs=inputs) for c in (0.02, 10.0))
+    model = fitted(weak)
+    assert model.dual_gap_ <= model.tol
+    with pytest.raises(ValueError, match=r"at θ = 0\.\d+ the slope of their sum is -9\.\d+ far above y"):
+        fitted(strong)
+    held = fitted(strong, alpha=1.0, alpha_bias=1.0)
+    assert held.dual_gap_ <= held.tol
+
+
+def test_a_penalty_of_slopes_that_falls_without_end_is_refused() -> None:
+    penalty = Ridge() + IntegratedPenalty(Line(0.01), of="slope")
+    with pytest.raises(ValueError, match="An IntegratedPenalty of the slope falls without end"):
+        fitted(penalty)
+    held = fitted(penalty, alpha=1.0, alpha_bias=1.0)
+    assert held.dual_gap_ <= held.tol
+
+
+def test_a_concave_function_is_refused_in_its_own_units() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=r"FunctionLoss falls without end .*: its slope is .* far below 0 and"):
+        model_of(Ridge() + IntegratedPenalty(lambda theta, v: -(v**2) + 0.0 * theta)).fit(X, 1e3 * Y)
+    with pytest.raises(TypeError, match=r"The function of an IntegratedPenalty failed .*; it takes \(θ, v\)"):
+        fitted(Ridge() + IntegratedPenalty(lambda v: v**2))
 
 
 def test_a_function_that_falls_without_end_may_join_a_loss_that_rises() -> None:

@@ -31,8 +31,8 @@ from infinitask.losses import (
     MQuantile,
     Pinball,
 )
+from infinitask.losses._rows import NonCrossing
 from infinitask.measures import Discrete, ProductMeasure, Uniform
-from infinitask.penalties import NonCrossing
 from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]

@@ -24,6 +24,7 @@ from infinitask.losses import (
     Pinball,
     Row,
 )
+from infinitask.losses._rows import NonCrossing
 from infinitask.objective import (
     Evaluation,
     Integral,
@@ -32,7 +33,6 @@ from infinitask.objective import (
 )
 from infinitask.objective._table import Table, compiled_functions
 from infinitask.objective._terms import MIN_COMPILED_PAIRS, SWITCH, compiles
-from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import Ledger, curved_pairs
 from infinitask.solvers._newton import hessian_product, pairs
 from tests.support.each import each

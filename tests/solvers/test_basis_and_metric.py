@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
+from infinitask.losses._rows import NonCrossing
 from infinitask.objective import Objective, Smoothing
-from infinitask.penalties import NonCrossing
 from infinitask.solvers import _basis as basis_module
 from infinitask.solvers import solve
 from infinitask.solvers._base import Start

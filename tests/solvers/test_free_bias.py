@@ -10,9 +10,9 @@ import pytest
 from infinitask import InfiniteOneClassSVM, InfiniteSVR, InfiniteTaskEstimator
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, Loss, MQuantile, Pinball
+from infinitask.losses._rows import NonCrossing
 from infinitask.measures import Discrete
 from infinitask.objective import Integral, Objective, Smoothing
-from infinitask.penalties import NonCrossing
 from tests.support.random_problems import problem
 
 LEVELS = [0.1, 0.35, 0.6, 0.9]

@@ -21,9 +21,9 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.losses import Pinball, Squared
+from infinitask.losses._rows import NonCrossing
 from infinitask.objective import Objective, Smoothing
 from infinitask.objective._terms import SWITCH
-from infinitask.penalties import NonCrossing
 from infinitask.solvers import SOLVERS, solve
 from infinitask.solvers._base import Ledger, Start
 from infinitask.solvers._basis import Eigenbasis

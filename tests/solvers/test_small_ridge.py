@@ -10,8 +10,8 @@ import pytest
 
 from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
+from infinitask.losses._rows import NonCrossing
 from infinitask.objective import Integral, Objective, Smoothing
-from infinitask.penalties import NonCrossing
 from infinitask.solvers import Solution, Splitting, State, _solve, _splitting, _splitting_run, iterate, solve
 from infinitask.solvers._base import Ledger, Start
 from infinitask.solvers._splitting_run import Run

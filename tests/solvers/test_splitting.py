@@ -12,9 +12,8 @@ import pytest
 
 from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
-from infinitask.losses._rows import SquaredNonCrossing
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.objective import Integral, Objective
-from infinitask.penalties import NonCrossing
 from infinitask.solvers import Splitting, State, _splitting_run, iterate, solve
 from tests.support.limits import use_threads
 from tests.support.random_objectives import LOSSES, posed

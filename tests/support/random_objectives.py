@@ -20,11 +20,10 @@ from infinitask.losses import (
     Row,
     Squared,
 )
-from infinitask.losses._rows import SquaredNonCrossing
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.objective import Integral, Objective
 from infinitask.objective._table import compiled_functions
 from infinitask.objective._terms import SWITCH
-from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
 

@@ -135,6 +135,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
         loss, penalty = self._loss(), self.penalty
         if not isinstance(penalty, Penalty):
             penalty = PENALTIES[choice("penalty", penalty, list(PENALTIES), ", or a penalty object")]
+        assert penalty.quadratic is not None  # raises an error that shows the penalty as it was given
         order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
         return task_for(loss, _default_measure(loss), penalty=penalty, order=order)
 

@@ -243,9 +243,8 @@ def _solved(
     }
     if recipe.task.order.hard:
         bias_map = None if bias is None else bias.map
-        return solve_in_order(
-            objective, problem.psi.map, bias_map, problem.constant, recipe.task.measure.support, **how
-        )
+        order, support = recipe.task.order, recipe.task.measure.support
+        return solve_in_order(objective, order.falling, problem.psi.map, bias_map, problem.constant, support, **how)
     if memory is None:
         return solve(objective, start=near, **how), None
     basis = Eigenbasis.of(objective, memory.basis)

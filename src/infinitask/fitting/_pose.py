@@ -6,7 +6,7 @@ the terms of the objective, one function each; nothing here depends on scikit-le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.losses._base import Finding
+from infinitask.losses._checks import check_sum
 from infinitask.losses._integrands import check_integrand
 from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature
@@ -164,8 +165,9 @@ def _in_penalty_coordinates(
     if isinstance(penalty, Ridge):  # isometric features have these coordinates already
         return psi
     if penalty.sees_nodes_only and len(task.derivatives) > 1:
-        order = "'hard'" if task.order.hard else f"{task.order.weight:g}"
-        given = f"noncrossing={order}" if order != "0" else "An IntegratedPenalty of the slope"
+        given = "An IntegratedPenalty of the slope"
+        if task.order.hard or task.order.weight > 0.0:
+            given = "noncrossing='hard'" if task.order.hard else f"noncrossing={task.order.weight:g}"
         raise ValueError(
             f"{given} was given with the integrated ridge; that ridge sees h at the "
             "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
@@ -198,7 +200,7 @@ def _check_named(name: str, named: HostArray, d: int, precomputed: bool) -> None
     if precomputed:
         raise ValueError(
             f"{name} was given with kernel='precomputed'; k_X at these inputs is not known then. Use a "
-            f"kernel that is a function of inputs, or {name}=None."
+            f"kernel that is a function of inputs, or leave out {name}."
         )
     if named.ndim != 2 or named.shape[1] != d:
         raise ValueError(f"{name} of shape {named.shape} was given for X with {d} features; it must be (k, {d}).")
@@ -264,7 +266,7 @@ def _integrals(
     y = data.y
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
     recipe.task.loss.check_targets(targets)
-    finding = _held(recipe, recipe.task.loss.check(theta, targets))
+    findings = [_held(recipe, recipe.task.loss.check(theta, targets)), *_of_penalties(recipe, theta, targets)]
     loss = recipe.task.loss
     if data.share is not None and targets is not None:
         loss = Observed.of(recipe.task.loss, data.share)
@@ -279,21 +281,48 @@ def _integrals(
 
     found, start = [integral(loss, 0, targets)], n
     for penalty, order, inputs in recipe.task.terms:
-        finding = check_integrand(penalty, theta) or finding
         omega = None
         if inputs is not None:
             k, stop = len(inputs), start + len(inputs)
             omega = as_like(np.repeat([0.0, 1.0 / k, 0.0], [start, k, n + named - stop]), rows)
             start = stop
         found.append(integral(penalty, order, None, omega))
-    return tuple(found), finding
+    return tuple(found), Finding.of(findings)
+
+
+def _of_penalties(recipe: Recipe, theta: Array, targets: Array | None) -> Iterator[Finding]:
+    """Yield the problems of penalties on curves; raise an error if nothing limits the bias that they ask for."""
+    terms = recipe.task.terms
+    endless = [False]
+    for penalty, order, _ in terms:
+        found = check_integrand(penalty, theta)
+        endless.append(found is not None and found.endless)
+        if endless[-1] and order == 1 and _free(recipe):
+            raise ValueError(
+                "An IntegratedPenalty of the slope falls without end, so that no bias is the best. Write a penalty "
+                "with a smallest value, or hold the bias by a ridge, for instance alpha_bias=None."
+            )
+        if found is not None and not found.endless:
+            yield found
+    if any(endless) and _free(recipe):
+        told = check_sum([recipe.task.loss, *(p for p, order, _ in terms if order == 0)], theta, targets)
+        if told is not None:
+            raise ValueError(
+                f"The loss with its IntegratedPenalty falls without end: {told}, so that no h is the best. Lower the "
+                "weight of the penalty, or hold the bias by a ridge, for instance alpha_bias=None."
+            )
+
+
+def _free(recipe: Recipe) -> bool:
+    """Whether no ridge limits the bias."""
+    return recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE
 
 
 def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
     """Return any problem of the loss; raise an error if it is unbounded below and no ridge limits the bias."""
     if finding is None or not finding.endless:
         return finding
-    if recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE:
+    if _free(recipe):
         raise ValueError(finding.sentence)
     return None
 

@@ -63,6 +63,14 @@ class Finding(NamedTuple):
     endless: bool = False
     """Whether the loss has no minimiser without a ridge."""
 
+    @classmethod
+    def of(cls, findings: list[Finding | None]) -> Finding | None:
+        """Return all of several problems as one; a duality gap is valid if it is for each."""
+        found = list(dict.fromkeys(one for one in findings if one is not None))
+        if len(found) < 2:
+            return found[0] if found else None
+        return cls(" ".join(one.sentence for one in found), all(one.certified for one in found))
+
 
 class Row(NamedTuple):
     """A row of the table: scalars, or arrays that broadcast against h (n, m)."""

@@ -35,6 +35,9 @@ CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
 SINGLE_SHARE = 0.1
 """The tolerance for a tangent above the loss, as a fraction of the square root of a rounding error."""
 
+FAR = 1e6
+"""The distance at which a sum of losses must have stopped falling, in units of the spread of y."""
+
 NOISE = 1e3
 """The tolerated error of a sum, as a number of rounding errors of its terms."""
 
@@ -95,11 +98,6 @@ def _length(end: Any, like: Array) -> Array:
     return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
 
 
-def _title(loss: Loss) -> str:
-    """Return the name of a loss in errors."""
-    return str(getattr(loss, "title", type(loss).__name__))
-
-
 def _named(value: Any) -> str:
     """Describe in words what a method returned instead of an array."""
     return "None" if value is None else f"a {type(value).__name__}"
@@ -149,7 +147,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
 
     Raise an error if shapes or values are wrong, or the loss has no minimum.
     """
-    name = _title(loss)
+    name = type(loss).__name__
     theta, y = _some(theta, y)
     at = [as_like(h, theta) for h in _points(theta, y)]
     with np.errstate(all="ignore"):  # far from y a loss may overflow
@@ -159,7 +157,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
                 _check_array(f"{name}.{method}", pair[index], h, theta, y)
         P, V, S = (np.stack([host_double(a) for a in part]) for part in (at, *zip(*seen, strict=True)))
         eps = _rounding(theta, *seen[0])
-        endless = _endless(name, P, V, NOISE * eps, theta)
+        endless = _endless(name, P, V, NOISE * eps, theta, y)
         # h = 0 reveals the size of the terms, which may cancel close to y
         size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
         above = _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y)
@@ -167,7 +165,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
     return _slope_jump(loss, theta, y) if found is None and loss.smooth(FINEST) else found
 
 
-def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> Finding | None:
+def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array, y: Array | None) -> Finding | None:
     """Return a finding if the mean loss decreases as fast far away as nearby; raise an error if both sides do."""
     reach = P - P[1]
     far = [np.argmin(reach, axis=0)[None], np.argmax(reach, axis=0)[None]]
@@ -180,14 +178,42 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) 
     if not np.any(endless):
         return None
     j = int(np.argmax(concave if np.any(concave) else endless))
+    its, centre = ("its", "0") if y is None else ("in the mean over y its", "y")
     told = (
-        f"{name} falls without end at {_where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
-        f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and "
-        "has a smallest value"
+        f"{name} falls without end at {_where(theta, None, (0, j))}: {its} slope is {before[j]:.3g} far below {centre} "
+        f"and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and has a smallest "
+        "value"
     )
     if np.any(concave):
         raise ValueError(f"{told}.")
     return Finding(f"{told}, or hold the bias by a ridge, for instance alpha_bias=None.", certified=True, endless=True)
+
+
+def check_sum(losses: list[Loss], theta: Array, y: Array | None) -> str | None:
+    """Describe a side on which the sum of convex losses of the same h falls without end; None if there is none.
+
+    The first one has the targets y, the others have none. A sum falls without end if it still does at a distance of
+    :data:`FAR` from the targets, in units of their spread.
+    """
+    theta, y = _some(theta, y)
+    zero, *_ = _points(theta, y)
+    centre, spread = (0.0, 1.0) if y is None else (float(np.mean(to_host(y))), float(np.std(to_host(y))) or 1.0)
+    for sign, side in ((1.0, "above"), (-1.0, "below")):
+        total, size = np.zeros(zero.shape[1]), np.zeros(zero.shape[1])
+        for k, loss in enumerate(losses):
+            with np.errstate(all="ignore"):  # far away a loss may overflow: it rises
+                near, far = (
+                    host_double(loss.value(theta, None if k else y, as_like(zero + centre + sign * step, theta)))
+                    for step in (FAR * spread, 2.0 * FAR * spread)
+                )
+                slope = np.mean(far - near, axis=0) / (FAR * spread)
+            slope = np.where(np.isnan(slope), np.inf, slope)
+            total, size = total + slope, size + np.abs(slope)
+        falls = total < -1e-6 * size
+        if np.any(falls):
+            j = int(np.argmax(falls))
+            return f"at {_where(theta, None, (0, j))} the slope of their sum is {sign * total[j]:.3g} far {side} y"
+    return None
 
 
 def _tangent_above(
@@ -241,7 +267,7 @@ def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | No
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
     found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {_where(theta, y, pair)}"
-    return _kinked(_title(loss), f"{found}, h = {high[pair]:.4g}")
+    return _kinked(type(loss).__name__, f"{found}, h = {high[pair]:.4g}")
 
 
 # --------------------------------------------------------------------------------------------------------- units

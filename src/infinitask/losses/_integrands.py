@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, final
 
-from infinitask._base.arrays import Array
-from infinitask.losses._base import BoxLoss, Finding, Loss, Row
+import numpy as np
+
+from infinitask._base.arrays import Array, namespace
+from infinitask.losses._base import BoxLoss, Finding, Loss, Row, as_entry
 from infinitask.losses._convex import ConvexLoss, FunctionLoss
 
 
@@ -75,10 +77,9 @@ class _Rescaled:
         """The factor a s of the slopes."""
         return self.weight * self.spread
 
-    @property
-    def title(self) -> str:
-        """The name of ω in errors."""
-        return f"A penalty with the integrand {getattr(self.loss, 'title', type(self.loss).__name__)}"
+    def check(self, theta: Array, y: Array | None) -> Finding | None:
+        """Check ω itself, in the units of its user."""
+        return self.loss.check(theta, None)  # type: ignore[no-any-return]
 
     def width(self, theta: Array) -> Array:
         """Return the width of ω over a s: the smoothed part does not depend on the weight."""
@@ -101,10 +102,6 @@ class RescaledRow(_Rescaled, BoxLoss):
         """Whether the smallest value of ω is 0."""
         return bool(self.loss.rests_at_zero)
 
-    def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """See :meth:`BoxLoss.check`."""
-        return self.loss.check(theta, None)  # type: ignore[no-any-return]
-
     def smooth(self, scale: float) -> bool:
         """Whether ω is smooth over s times the distance, and a s times that if its slopes are steeper here."""
         return bool(self.loss.smooth(self.spread * max(1.0, self.steepness) * scale))
@@ -124,6 +121,15 @@ class RescaledRow(_Rescaled, BoxLoss):
         soft = 1.0 / (steep * self.spread)
         factors = (steep, steep, 1.0 / self.spread, soft, soft)
         return Row(*(None if entry is None else factor * entry for entry, factor in zip(row, factors, strict=True)))
+
+    def width(self, theta: Array) -> Array:
+        """Return 1 over the largest slope, whose smoothed part then does not depend on units; as ω if there is none."""
+        low, high = self.row(theta, None)[:2]
+        if low is None or high is None:
+            return super().width(theta)
+        xp, ones = namespace(theta), _Rescaled.width(self, theta)
+        steepest = xp.maximum(xp.abs(as_entry(low, theta)), xp.abs(as_entry(high, theta))) + 0.0 * ones
+        return xp.where(steepest > 0.0, 1.0 / xp.where(steepest > 0.0, steepest, 1.0), ones)
 
 
 @final
@@ -177,6 +183,8 @@ def integrand(given: Any) -> Loss:
         return given
     if callable(given) and not isinstance(given, type):
         return FunctionLoss(OfValue(given))
+    if isinstance(given, np.ndarray) and given.shape == (2,):
+        given = given.tolist()
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(end, Real) for end in given):
         low, high = (float(end) for end in given)
         if low <= high and (math.isfinite(low) or math.isfinite(high)):
@@ -189,13 +197,17 @@ def integrand(given: Any) -> Loss:
 
 
 def check_integrand(loss: Loss, theta: Array) -> Finding | None:
-    """Raise an error if a penalty cannot be fitted; return any other problem. It may fall if the risk does not."""
+    """Raise an error if ω cannot be computed, or falls on both sides; return any other problem."""
     try:
-        found = loss.check(theta, None)
+        return loss.check(theta, None)
     except TypeError as error:
-        title = getattr(loss, "title", type(loss).__name__)
-        raise TypeError(f"{title} failed ({error}). A penalty has no targets: it is computed with y = None.") from error
-    return None if found is not None and found.endless else found
+        inner = getattr(loss, "loss", loss)
+        if isinstance(inner, FunctionLoss):
+            raise TypeError(f"The function of an IntegratedPenalty failed ({error}); it takes (θ, v).") from error
+        raise TypeError(
+            f"An IntegratedPenalty of {inner!r} failed ({error}). A penalty has no targets: it is computed with "
+            "y = None."
+        ) from error
 
 
 def rescaled(loss: Loss, weight: float = 1.0, spread: float = 1.0, centre: float = 0.0) -> Loss:
@@ -205,9 +217,12 @@ def rescaled(loss: Loss, weight: float = 1.0, spread: float = 1.0, centre: float
     --------
     >>> rescaled(Distance())
     Distance()
-    >>> rescaled(Distance(), 2.0)
-    RescaledRow(loss=Distance(), weight=2.0)
+    >>> rescaled(rescaled(Distance(), 2.0), 3.0)
+    RescaledRow(loss=Distance(), weight=6.0)
     """
+    if isinstance(loss, _Rescaled):
+        centre = loss.spread * centre + loss.centre
+        loss, weight, spread = loss.loss, weight * loss.weight, spread * loss.spread
     if weight == spread == 1.0 and centre == 0.0:
         return loss
     kind = RescaledRow if isinstance(loss, BoxLoss) else RescaledConvex

@@ -342,15 +342,16 @@ class Objective:
 
     def resting_loss(self) -> float:
         """Σ ω w (−ℓ*(0)) of all integrals: the smallest values of the losses."""
-        resting = [term for term in self.integrals if not term.loss.rests_at_zero]
-        if resting and self.elsewhere is not None:
+        terms = [term for term in self.integrals if not term.loss.rests_at_zero]
+        if terms and self.elsewhere is not None:
             return self.elsewhere.resting_loss()
         data = 0.0
-        for term in resting:
+        for term in terms:
             for block in self.blocks():
                 omega = self.weight_of(term)[block]
-                zero = 0.0 * omega[:, None] * term.weights
-                data += float(omega @ term.dual(term.targets_of(block), zero) @ term.weights)
+                resting = term.dual(term.targets_of(block), 0.0 * omega[:, None] * term.weights) @ term.weights
+                # −∞ for a linear loss, also in rows that do not count
+                data += float(omega @ namespace(omega).where(omega > 0.0, resting, 0.0 * omega))
         return data
 
     def start(self) -> HostArray:

@@ -19,15 +19,16 @@ fall between them, or a larger penalty and a smaller gap.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import TaskMap
 from infinitask.objective import Integral, Objective, Smoothing
-from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
 from infinitask.solvers._solve import solve
 
@@ -55,6 +56,8 @@ class Order:
     source : Objective
         Its first integral is the risk; others are ignored. The order holds at all its rows, including those of weight
         0.
+    falling : callable
+        A weight → the loss that penalises negative slopes.
     psi : TaskMap
         The features of the tasks.
     bias_psi : TaskMap or None
@@ -68,6 +71,7 @@ class Order:
     """
 
     source: Objective
+    falling: Callable[[float], Any]
     psi: TaskMap
     bias_psi: TaskMap | None
     constant: float | None
@@ -79,6 +83,7 @@ class Order:
     def of(
         cls,
         objective: Objective,
+        falling: Callable[[float], Any],
         psi: TaskMap,
         bias_psi: TaskMap | None,
         constant: float | None,
@@ -104,7 +109,7 @@ class Order:
                 f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
                 "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
             )
-        return cls(objective, psi, bias_psi, constant, low, high, steps=1_000)
+        return cls(objective, falling, psi, bias_psi, constant, low, high, steps=1_000)
 
     # ----------------------------------------------------------------------------------------- the penalty
     def penalised(self, weight: float, refinement: int) -> Objective:
@@ -113,7 +118,7 @@ class Order:
         count = refinement * int(source.integrals[0].theta.shape[0]) + 1
         grid = np.linspace(self.low, self.high, count)
         penalty = Integral(
-            NonCrossing(weight),
+            self.falling(weight),
             as_like(grid, source.rows),
             as_like(np.full(count, 1.0 / count), source.rows),
             as_like(self.psi(grid, 1), source.rows),
@@ -204,6 +209,7 @@ class Order:
 
 def solve_in_order(
     objective: Objective,
+    falling: Callable[[float], Any],
     psi: TaskMap,
     bias_psi: TaskMap | None,
     constant: float | None,
@@ -220,6 +226,8 @@ def solve_in_order(
     ----------
     objective : Objective
         Its first integral is the risk; others are ignored.
+    falling : callable
+        A weight → the loss that penalises negative slopes.
     psi : TaskMap
         ψ of the tasks; the columns of the risk are its values at the nodes.
     bias_psi : TaskMap or None
@@ -231,7 +239,7 @@ def solve_in_order(
     solver, tol, max_iter, verbose
         As in :func:`~infinitask.solvers.solve`; ``max_iter`` limits all rounds together.
     """
-    order = Order.of(objective, psi, bias_psi, constant, support)
+    order = Order.of(objective, falling, psi, bias_psi, constant, support)
     weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
     bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
     best: Solution | None = None

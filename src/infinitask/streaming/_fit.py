@@ -194,7 +194,7 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     if recipe.task.named:
         return (
             f"{recipe.task.name_of(recipe.task.named[0])} was given for rows that are visited in parts; the penalty is "
-            "the mean over other rows then. Use None."
+            "then a mean over the visited rows. Leave it out."
         )
     if recipe.certify is not None or recipe.rank == "auto":
         asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"

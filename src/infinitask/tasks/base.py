@@ -77,9 +77,14 @@ class Order:
         >>> Order(2.0, "smoothed").term(0.5)
         Term(loss=NonCrossing(kappa=0.5, weight=2.0), order=1, inputs=None)
         """
-        hinge = self.loss != "squared"
-        kappa = kappa if self.loss == "smoothed" else 0.0
-        return Term(NonCrossing(self.weight, kappa) if hinge else SquaredNonCrossing(self.weight), 1, self.at)
+        if self.loss == "squared":
+            return Term(SquaredNonCrossing(self.weight), 1, self.at)
+        return Term(self.falling(self.weight, kappa if self.loss == "smoothed" else 0.0), 1, self.at)
+
+    @staticmethod
+    def falling(weight: float, kappa: float = 0.0) -> Loss:
+        """Return the penalty on negative slopes, the positive part or its smoothed form."""
+        return NonCrossing(weight, kappa)
 
     def in_units(self, spread: float, degree: int) -> Order:
         """Return the same order for targets in units of a spread, with a loss of this degree."""
@@ -201,7 +206,7 @@ class Task:
 
     def name_of(self, named: HostArray) -> str:
         """Return the name of the parameter that names rows."""
-        return "noncrossing_inputs" if named is self.order.at else "IntegratedPenalty: inputs"
+        return "noncrossing_inputs" if named is self.order.at else "IntegratedPenalty(inputs=…)"
 
     @property
     def may_hold_bias(self) -> bool:

@@ -177,7 +177,7 @@ class Contest:
         recipe, most = self.rows.recipe, self.landmarks or MAX_FEATURES
         return replace(
             recipe,
-            task=replace(recipe.task.in_units(self.units.spread), order=Order()),
+            task=replace(recipe.task.in_units(self.units.spread, self.units.centre), order=Order()),
             alpha=1.0,
             alpha_bias=1e-2,
             bias_kernel="task",
