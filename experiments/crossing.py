@@ -40,9 +40,9 @@ FALL = 1e-6
 """A curve crosses that of a lower level if it lies below it by more; y has a standard deviation of about 1."""
 
 ORIGINS = {
-    "n": "inferred: authors' programs",
+    "n": "printed",
     "seed": "inferred: authors' programs",
-    "nodes": "inferred: authors' programs",
+    "nodes": "printed",
     "gamma": "inferred: authors' programs",
     "lambda": "inferred: authors' programs, beside a sum over the rows",
     "noncrossing": "printed: 10, and 0",

@@ -45,7 +45,7 @@ METHODS: dict[str, dict[str, str]] = {
         "independent": "each level by itself, free bias",
         "free": "∞-QR, free bias, no penalty on crossing",
         "penalty": "∞-QR, free bias, λ_nc = 1",
-        "ridge": "∞-QR, λ_b = λ, λ_nc = 1, as in the paper",
+        "ridge": "∞-QR, λ_b = λ, λ_nc = 1",
     },
     "level-set": {
         "ocsvm": "OneClassSVM at every level",

@@ -97,7 +97,7 @@ def model(method: str, X: np.ndarray, settings: dict[str, Any], ridge: float = 1
 def stopped(
     method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, alpha: float, m: int
 ) -> tuple[np.ndarray, int]:
-    """What the authors' programs do: labels at the test rows for each θ, and the evaluations.
+    """What the authors' programs do: decision values at the test rows for each θ, and the number of evaluations.
 
     L-BFGS-B with SciPy's defaults, from zero, on the coefficients A of H = K A G: the hinge loss as it is, and the
     narrow task kernel. Independent classifiers are minimised as one sum of three, with the ridge alpha for each.
@@ -123,4 +123,4 @@ def stopped(
         return float(value), (K @ ((alpha * A - s * missed) @ G)).ravel()
 
     found = minimize(evaluate, np.zeros(n * theta.size), jac=True, method="L-BFGS-B")
-    return (K_test @ (found.x.reshape(n, -1) @ G_levels) > 0.0).astype(int), int(found.nfev)
+    return K_test @ (found.x.reshape(n, -1) @ G_levels), int(found.nfev)

@@ -67,7 +67,7 @@ def crossing(h: Values) -> float:
 def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> Any:
     """An estimator for n training rows; the paper's λ stands beside a sum, our alpha beside a mean.
 
-    The bias of ∞-QR has the same ridge as h, as in the paper; the levels of JQR and IND have a free one each.
+    The bias of ∞-QR has the same ridge as h (the paper prints no λ_b); the levels of JQR and IND have a free one each.
     """
     gamma, alpha = 10.0 ** parameters["gamma"], 10.0 ** parameters["lambda"] / n
     if method == "ind":

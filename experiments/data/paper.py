@@ -254,7 +254,7 @@ def load_cost_set(name: str, *, random_state: Any = 13, return_X_y: bool = False
     name : str
         One of :func:`cost_sets`.
     random_state : int, numpy.random.RandomState or None
-        The paper's seed is 13. Iris is not random.
+        13 is the seed of the authors' programs. Iris is not random.
     return_X_y : bool
         Return ``X, y`` only.
 
