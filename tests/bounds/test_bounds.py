@@ -135,14 +135,33 @@ def test_replacing_a_sample_of_a_classifier_uses_up_the_bound() -> None:
     assert np.max(moved) <= 2.0 * bound.beta * (1.0 + 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*the decision is the same for all training rows")
+def test_removing_a_sample_moves_a_loss_by_beta_if_the_mean_is_still_over_n() -> None:
+    """β bounds it for the sum over the other n − 1 samples divided by n; divided by n − 1 it moves by almost 2β."""
+    n, moved = 20, []
+    X, y, others = np.linspace(0.0, 1.0, n)[:, None], np.ones(n), np.arange(n) != 3
+    y[[3, 7]] = -1.0
+    params = {"bias_kernel": None, "task_kernel": "constant", "gamma": 1e-9, "tol": 1e-8}
+    whole = InfiniteCostSensitiveClassifier(alpha=1.0, **params).fit(X, y)
+    for alpha in (n / (n - 1.0), 1.0):  # the ridge beside a mean over n − 1 that is the one beside a sum over n
+        without = InfiniteCostSensitiveClassifier(alpha=alpha, **params).fit(X[others], y[others])
+        moved.append(np.max(np.abs(losses_of(whole, X, y) - losses_of(without, X, y))))
+    beta = bound_of(whole, X, y).beta
+    assert moved[0] == pytest.approx(beta, rel=1e-3)
+    assert moved[1] > 1.8 * beta
+
+
 def test_no_loss_exceeds_xi_and_no_variation_exceeds_v() -> None:
     X, y = sine(50, 3)
     model = InfiniteQuantileRegressor(alpha=1e-2, gamma=20.0, task_gamma=5.0).fit(X, y)
     bound = bound_of(model, X, y, y_bound=1.0)
     assert np.max(losses_of(model, X, y)) <= bound.xi
     theta = np.linspace(0.0, 1.0, 2_001)
-    curve = np.mean(Pinball().value(theta, y[:, None], model.field_(X, theta)), axis=0)
-    assert 0.0 < np.sum(np.abs(np.diff(curve))) <= bound.variation
+    curves = Pinball().value(theta, y[:, None], model.field_(X, theta))
+    variations = np.sum(np.abs(np.diff(curves, axis=1)), axis=1)
+    of_the_mean = np.sum(np.abs(np.diff(np.mean(curves, axis=0))))
+    assert 0.0 < of_the_mean < np.mean(variations)
+    assert np.max(variations) <= bound.variation
 
 
 def test_the_norm_that_enters_is_that_of_field_and_bias_together() -> None:
@@ -175,6 +194,16 @@ def test_samples_count_by_their_root(form: str) -> None:
         slopes = np.diff(np.log(terms)) / np.diff(np.log(n))
         np.testing.assert_allclose(slopes[1:], -0.5, atol=0.02)
         assert bound(10**4).quadrature == bound(10**6).quadrature
+
+
+@each(("form", "power"), [("proved", -1.0), ("printed", -0.5)])
+def test_the_deviation_falls_with_the_ridge(form: str, power: float) -> None:
+    ridges = np.array([1e-4, 1e-3, 1e-2])
+    for terms in (
+        [quantile_bound(1_000, 100, alpha, y_bound=1.0, form=form).deviation for alpha in ridges],
+        [cost_sensitive_bound(1_000, 100, alpha, form=form).deviation for alpha in ridges],
+    ):
+        np.testing.assert_allclose(np.diff(np.log(terms)) / np.diff(np.log(ridges)), power, atol=0.12)
 
 
 @each("form", ["proved", "printed"])

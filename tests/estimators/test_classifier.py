@@ -111,6 +111,16 @@ def test_theta_trades_one_error_for_the_other(
     assert false[0] < false[-1]
 
 
+def test_at_the_ends_of_theta_one_kind_of_error_is_free(moons: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = moons
+    model = InfiniteCostSensitiveClassifier(alpha=1e-5, bias_kernel=None, gamma=1.0).fit(X, y)
+    only_negatives, only_positives = model.predict(X, [-1.0, 1.0]).T
+    assert not np.any(only_negatives[y == 0])
+    assert np.all(only_positives[y == 1])
+    assert np.any(only_negatives)
+    assert not np.all(only_positives)
+
+
 def test_predict_is_the_sign_of_the_decision(
     model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray]
 ) -> None:

@@ -102,6 +102,15 @@ def test_the_integrated_ridge_leaves_h_free_at_every_node(data: tuple[np.ndarray
     np.testing.assert_allclose(smooth.predict(X, nodes), alone.predict(X, nodes), atol=1e-3)
 
 
+def test_tasks_are_uniform_if_nothing_else_is_said(data: tuple[np.ndarray, np.ndarray]) -> None:
+    for loss, low, high in ((Pinball(), 0.0, 1.0), (CostSensitiveHinge(), -1.0, 1.0)):
+        X, y = data
+        model = InfiniteTaskEstimator(loss, n_nodes=7).fit(X, y if low == 0.0 else np.sign(y))
+        x, w = np.polynomial.legendre.leggauss(7)
+        np.testing.assert_allclose(model.nodes_, low + (high - low) * (x + 1.0) / 2.0)
+        np.testing.assert_allclose(model.weights_, w / 2.0)
+
+
 def test_units_do_not_hide_a_relevant_feature() -> None:
     """A linear kernel on columns of very different size: the small one decides, and must not be lost to a tolerance."""
     rng = np.random.default_rng(0)

@@ -23,6 +23,8 @@ from experiments.runner import run
 from experiments.store import Store, known
 from experiments.tables import TARGETS, read_csv, settings_used
 from infinitask.datasets import make_sine
+from infinitask.kernels import Gaussian
+from infinitask.measures import Uniform
 from tests.support import toy_experiment
 from tests.support.each import each
 
@@ -163,6 +165,19 @@ def test_a_unit_of_table_1(method: str, monkeypatch: pytest.MonkeyPatch) -> None
             assert low - 1e-4 <= value <= high + 1e-4
     if method == "itl":
         assert found["itl_rearranged"]["crossing"] == 0.0
+
+
+def test_the_continuum_of_table_1_is_that_of_the_supplement() -> None:
+    X, y = make_sine(40, random_state=0)
+    fitted = tuned.model("itl", {"gamma": 0.0, "task_gamma": 1.0, "lambda": -1.0}, len(y), tol=1e-2).fit(X, y)
+    task = fitted.recipe_.task
+    assert task.order.weight == 1.0
+    assert str(task.measure) == str(Uniform(0.0, 1.0))
+    assert fitted.recipe_.quadrature == "sobol"
+    np.testing.assert_allclose(fitted.weights_, np.full(100, 0.01))
+    assert str(fitted.task_kernel_) == str(Gaussian(gamma=10.0))
+    assert fitted.recipe_.bias_kernel == "task"
+    assert fitted.recipe_.alpha == fitted.recipe_.alpha_bias == pytest.approx(0.1 / len(y))
 
 
 def test_the_box_of_sigma_is_that_of_gamma_for_the_kernel() -> None:

@@ -68,6 +68,19 @@ def test_the_representer_is_the_learnt_function(name: str) -> None:
     assert (found.beta is None) == (len(model.recipe_.task.derivatives) == 1)
 
 
+def test_the_norm_is_the_quadratic_form_of_the_coefficients() -> None:
+    """‖h‖² = Σ k_X(x_i, x_k) (α_ij, β_ij) G_jl (α_kl, β_kl)ᵀ, G the Gram matrix of k_Θ(·, θ_j) and ∂₂k_Θ(·, θ_j)."""
+    model = InfiniteQuantileRegressor(gamma=2.0, alpha=1e-2, n_nodes=6, bias_kernel=None, tol=1e-8).fit(X, Y)
+    found = representer_coefficients(model, X)
+    assert found.beta is not None
+    assert np.max(np.abs(found.beta)) > 1e-3 * np.max(np.abs(found.alpha)), "or the derivatives would not be tested"
+    coefficients = np.hstack([found.alpha, found.beta])
+    blocks = [[found.task_kernel(found.nodes, found.nodes, orders=(i, j)) for j in (0, 1)] for i in (0, 1)]
+    G, K = np.block(blocks), model.kernel_(found.inputs, found.inputs)
+    squared = np.sum((K @ coefficients @ G) * coefficients)
+    assert np.sqrt(squared) == pytest.approx(model.field_.norm, rel=1e-6)
+
+
 def test_other_tasks_have_coefficients_too() -> None:
     labels = np.where(Y > 0.0, 1, 0)
     for model in (

@@ -47,6 +47,19 @@ def energies(A: np.ndarray, K: np.ndarray, G: np.ndarray) -> tuple[float, float]
     return float(np.trace(norms @ G)), float(np.trace(norms))
 
 
+@each("kernel", KERNELS[:4], ids=str)
+def test_what_vanishes_at_the_nodes_is_orthogonal_to_their_span(kernel: TaskKernel) -> None:
+    between = 0.5 * (NODES[1:] + NODES[:-1])
+    psi = task_features(kernel, np.concatenate([NODES, between]), tolerance=1e-14).values[0]
+    rng, at_nodes = np.random.default_rng(0), psi[: len(NODES)]
+    in_span = rng.normal(size=(3, len(NODES))) @ at_nodes
+    g = rng.normal(size=(3, psi.shape[1]))
+    g -= np.linalg.lstsq(at_nodes, at_nodes @ g.T, rcond=None)[0].T
+    assert np.max(np.abs(at_nodes @ g.T)) < 1e-9
+    assert np.max(np.abs(psi[len(NODES) :] @ g.T)) > 1e-3, "it is another function"
+    np.testing.assert_allclose(np.linalg.norm(in_span + g) ** 2, np.linalg.norm(in_span) ** 2 + np.linalg.norm(g) ** 2)
+
+
 @each("kernel", KERNELS, ids=str)
 def test_the_constant_of_coercivity_is_the_smallest_positive_eigenvalue(kernel: TaskKernel) -> None:
     nodes = nodes_of(kernel)

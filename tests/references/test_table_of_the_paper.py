@@ -205,6 +205,19 @@ def test_the_integrated_ridge_alone_still_refuses_non_crossing() -> None:
         InfiniteTaskEstimator(penalty="integrated", noncrossing=1.0).fit(X, y)
 
 
+def test_m_quantiles_become_quantiles_as_the_smoothing_shrinks() -> None:
+    X, y = sample()
+    sharp = InfiniteQuantileRegressor(noncrossing=0.05, **CHOICES).fit(X, y)
+    options: dict[str, Any] = {"noncrossing": 0.05, "noncrossing_loss": "smoothed", **CHOICES}
+    away = []
+    for kappa in (1.0, 0.1, 0.01):
+        smooth = InfiniteQuantileRegressor(smoothing=kappa, **options).fit(X, y)
+        # the smoothed losses are at most κ/2 below, that of the penalty with its weight
+        assert 0.0 <= sharp.objective_ - smooth.objective_ <= 0.5 * kappa * (1.0 + 0.05)
+        away.append(np.max(np.abs(smooth.predict(X, [0.2, 0.8]) - sharp.predict(X, [0.2, 0.8]))))
+    assert away[0] > 1.5 * away[1] > 2.25 * away[2]
+
+
 def test_m_quantiles_become_expectiles_as_the_smoothing_grows() -> None:
     """ψ^κ(p) is p²/(2κ) up to |p| = κ: times 2κ it is the objective of expectiles, with the ridge 2κλ."""
     X, y = sample()

@@ -126,6 +126,22 @@ def test_solution_cannot_be_improved(case: Case) -> None:
             assert value(objective, other) >= best.objective - 1e-10
 
 
+def test_sub_gradient_steps_get_there_slowly() -> None:
+    """Steps of 1/(λt), averaged: the distance falls like 1/t, where the library needs a few dozen evaluations."""
+    objective, best = QUANTILE.objective(), QUANTILE.best
+    sharp, z = Smoothing((0.0,) * len(objective.integrals)), np.zeros(objective.size)
+    mean, excess = np.zeros_like(z), []
+    for t in range(1, 2001):
+        z = z - objective.evaluate(z, sharp).gradient / (objective.ridge * t)
+        mean += 2.0 / (t + 1.0) * (z - mean)  # later steps weigh more
+        if t in (200, 2000):
+            excess.append(value(objective, mean) / best.objective - 1.0)
+    quick = solve(objective, tol=1e-4)
+    assert excess[0] > 3.0 * excess[1] > 0.0
+    assert excess[0] > 1e-4 > quick.objective / best.objective - 1.0
+    assert quick.n_evaluations < 100
+
+
 def test_scipy_finds_the_same_dual_optimum() -> None:
     objective = CASES[1].objective(n=12)
     found = solve(objective, solver="newton", tol=1e-9)
