@@ -57,6 +57,13 @@ RULES_FOR_MANY = tuple(rule for rule in RULES if rule != "Gauss-Legendre grid")
 """A grid with two nodes for each axis has 2^s of them."""
 
 
+ORIGINS = {
+    "scrambles": "ours: the seeds over which means of random rules are taken",
+    "between": "ours: the sizes that are tried between two powers of two",
+    "most": "ours: the largest number of nodes",
+}
+
+
 def units(quick: bool) -> list[dict[str, Any]]:
     """One rule and one number of nodes for each unit."""
     few = [
@@ -155,7 +162,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "over Θ times the star discrepancy D_m of the nodes, the largest error of Σ_j w_j 1[θ_j ≤ t] − t_1 ⋯ t_s over "
         "all boxes [0, t]. The paper remarks in a footnote that Sobol's sequence has D_m = log(m)^s/m with s = dim Θ. "
         "All discrepancies below are exact.",
-        settings_used(settings),
+        settings_used(settings, ORIGINS),
         "![Discrepancy against the number of nodes](discrepancy.png)",
         *(part for dim in DIMENSIONS for part in _about(rows, dim)),
         "## What the errors are",

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from .data import load_quantile_set, quantile_sets
-from .headline import BOXES, RULES, headline, p_value
+from .headline import BOXES, RULES, above_print, headline, p_value
 from .runner import Experiment, Record
 from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 from .tuned import (
@@ -42,7 +42,7 @@ SHOWN = (*CHOSEN, "itl_rearranged")
 QUICK = ("cobar_ore", "crabs", "mcycle")
 
 EDGE = 0.02
-"""Half a percent of the box of γ, in log₁₀, counts as its edge."""
+"""A choice counts as at the edge of the box if its log₁₀ is closer to it than this."""
 
 MAX_ITER = 5000
 """The most evaluations of the final fit. Where it misses the gap, the gap reached is in the record."""
@@ -294,7 +294,7 @@ def _side_by_side(
     what: str,
     as_printed: str,
 ) -> str:
-    header = ["data set", "∞-QR", "paper", "JQR", "paper", "p", "IND", "paper", "p"]
+    header = ["data set", "∞-QR", "paper", "JQR", "paper", "p", "p, paper", "IND", "paper", "p", "p, paper"]
     lines = []
     for name in names:
         line = [name]
@@ -303,7 +303,7 @@ def _side_by_side(
             line.append(_mean(row, what))
             line.append(f"{printed[name][f'{method}_{as_printed}']} ± {printed[name][f'{method}_{as_printed}_sd']}")
             if method != "itl":
-                line.append(f"{row[f'p_{what}']:.1g}")
+                line += [f"{row[f'p_{what}']:.1g}", f"{float(printed[name][f'{method}_{as_printed}_p']):.1g}"]
         lines.append(line)
     return markdown(header, lines)
 
@@ -323,20 +323,27 @@ def _findings(
     def beyond(box: str, method: str, what: str, as_printed: str) -> str:
         """The sets where a mean is above print by more than one printed standard deviation."""
         here = [
-            f"{name} ({by[box, name, method][what]:.3g}, printed {printed[name][f'itl_{as_printed}']} ± "
-            f"{printed[name][f'itl_{as_printed}_sd']})"
+            f"{name} ({by[box, name, method][what]:.3g}, printed {printed[name][as_printed]} ± "
+            f"{printed[name][f'{as_printed}_sd']})"
             for name in boxes[box]
-            if round(by[box, name, method][what], 1 if what == "crossing" else 0)
-            > float(printed[name][f"itl_{as_printed}"]) + float(printed[name][f"itl_{as_printed}_sd"])
+            if above_print(by[box, name, method][what], printed[name], as_printed)
         ]
         return ", ".join(here) or "none"
 
-    said = [
-        f"- ∞-QR, {measure} above print by more than one printed standard deviation, in the digits that are printed; "
-        + "; ".join(f"{BOXES[box]}, {RULES[rule]}: {beyond(box, f'itl{rule}', what, as_printed)}"
-                    for box in boxes for rule in RULES) + "."
-        for measure, what, as_printed in (("pinball loss", "pinball", "pinball"), ("crossing", "crossing", "cross"))
-    ]  # fmt: skip
+    said = []
+    for measure, what, as_printed in (
+        ("pinball loss", "pinball", "itl_pinball"),
+        ("crossing", "crossing", "itl_cross"),
+    ):
+        parts = (
+            f"{BOXES[box]}, {RULES[rule]}: {beyond(box, f'itl{rule}', what, as_printed)}"
+            for box in boxes
+            for rule in RULES
+        )
+        said.append(
+            f"- ∞-QR, {measure} above print by more than one printed standard deviation, in the digits that are "
+            f"printed; {'; '.join(parts)}."
+        )
     sorted_ones = [row["crossing"] for (_, _, method), row in by.items() if method == "itl_rearranged"]
     return [
         *said,

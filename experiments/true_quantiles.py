@@ -47,6 +47,17 @@ def units(quick: bool) -> list[dict[str, Any]]:
     return [{"kind": "direction", "value": name} for name in DIRECTIONS] + [{"kind": "fit", "value": n} for n in rows]
 
 
+ORIGINS = {
+    "reach": "ours: the largest change of the curves, in units of y",
+    "sizes": "ours: the number of changes along each direction",
+    "inputs": "ours: the points of the rule over x",
+    "nodes": "ours: the points of the rule over θ",
+    "repetitions": "ours: the data sets of each size",
+    "gamma": "ours",
+    "lambda": "ours: beside a sum over the rows",
+}
+
+
 def settings(quick: bool) -> dict[str, Any]:
     """The sizes, the rule over x and θ, and the parameters of the fits, with alpha = λ/n."""
     return {
@@ -121,7 +132,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "dθ, r = Y − h(X)(θ), over all functions h. Here the targets are those of `make_sine`, a curve with Gaussian "
         "noise whose spread falls with x, and R has a closed form: no number of this page is subject to noise, except "
         f"for the data of the fits. R(q) = {smallest:.5f}.",
-        settings_used(settings),
+        settings_used(settings, ORIGINS),
         "![Excess risk against the size of the change, and against the number of rows](true_quantiles.png)",
         "The excess risk R(q + size · direction) − R(q):",
         markdown(["direction", *(f"size {size:g}" for size in (-1, -0.5, -0.1, 0, 0.1, 0.5, 1))], lines),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from experiments import order, tuned
-from experiments.tables import TARGETS, read_csv
 
 
 def toy(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -56,12 +55,24 @@ def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_sets_cross_more_than_printed() -> None:
-    rows = read_csv(Path(__file__).parents[2] / "docs" / "results" / "table1.csv")
-    ours = {(row["dataset"], row["method"]): float(row["crossing"]) for row in rows if row["box"] == "sigma"}
-    for row in read_csv(TARGETS / "table1.csv"):
-        most = max(ours[row["dataset"], method] for method in ("itl", "itl_smallest"))
-        above = round(most, 1) > float(row["itl_cross"]) + float(row["itl_cross_sd"]) + 1e-9
-        assert (row["dataset"] in order.sets()) == above
+    """Printed: crabs 0.0 ± 0.0, highway 0.1 ± 0.4, and topo 0.0 ± 0.0."""
+
+    def row(name: str, method: str, crossing: str, box: str = "sigma") -> dict[str, str]:
+        return {"dataset": name, "method": method, "crossing": crossing, "box": box}
+
+    within = [row("crabs", "itl", "0.04"), row("highway", "itl_smallest", "0.54"), row("topo", "jqr", "9.0")]
+    assert order.sets([*within, row("crabs", "itl", "9.0", "gamma")]) == []
+    above = [row("topo", "itl_smallest", "0.06"), row("highway", "itl", "0.56"), row("highway", "itl_smallest", "9.0")]
+    assert order.sets(within + above) == ["topo", "highway"]
+
+
+def test_a_penalty_at_more_rows_weighs_the_training_rows_as_before() -> None:
+    X = np.random.default_rng(0).uniform(size=(30, 1))
+    for change in ("penalty between training rows too", "penalty at the test rows too"):
+        changes = order.variants(X, X[:10] + 1.0, 0)[change]
+        rows = len(changes["noncrossing_inputs"])
+        assert rows > len(X)
+        assert changes["noncrossing"] / rows == 1.0 / len(X)
 
 
 def test_a_report_of_one_unit(tmp_path: Path) -> None:
