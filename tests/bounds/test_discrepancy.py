@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from infinitask import InfiniteTaskEstimator
-from infinitask.bounds import _formula, bound_of, propose_nodes
+from infinitask.bounds import _fitted, _formula, bound_of, propose_nodes
 from infinitask.bounds._formula import star_discrepancy
 from infinitask.losses import ConvexLoss
-from infinitask.measures import GaussLegendre, Halton, MonteCarlo, ProductMeasure, Quadrature, Sobol, Uniform
+from infinitask.losses._rows import Stability
+from infinitask.measures import Beta, GaussLegendre, Halton, MonteCarlo, ProductMeasure, Quadrature, Sobol, Uniform
 from tests.support.each import each
 
 RULES = [GaussLegendre(), Sobol(), Sobol(scramble=False), Halton(scramble=False), MonteCarlo()]
@@ -185,11 +187,75 @@ class TwoLevels(ConvexLoss):
     def slope(self, theta: Any, y: Any, h: Any) -> Any:
         return ((y < h) - theta[:, 0]) * (1.0 + theta[:, 1])
 
+    def stability(self, theta: Any, weights: Any, ends: Any, y_bound: float) -> Stability:
+        steepest = np.maximum(theta[:, 0], 1.0 - theta[:, 0]) * (1.0 + theta[:, 1])
+        mean = float(weights @ steepest)
+        return Stability(slope=mean, zero=y_bound * mean, reach=y_bound, value_rate=3.0, slope_rate=2.0)
 
-def test_a_model_with_several_coordinates_of_theta_has_no_bound() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(size=(12, 1)), rng.uniform(size=12)
-    model = InfiniteTaskEstimator(TwoLevels(), measure=cube(2), n_nodes=4, alpha=0.1, bias_kernel=None).fit(X, y)
-    with pytest.raises(ValueError, match=r"tasks with 2 coordinates.*Hardy and Krause.*with score"):
+
+def plane(n: int, seed: int, **params: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 1))
+    y = np.clip(np.sin(5.0 * X[:, 0]) + 0.2 * rng.normal(size=n), -1.0, 1.0)
+    common: dict[str, Any] = {"measure": cube(2), "quadrature": Sobol(scramble=False), "n_nodes": 64, "alpha": 0.5}
+    common |= {"bias_kernel": None, "gamma": 2.0, "task_gamma": 0.5, "tol": 1e-6}
+    return InfiniteTaskEstimator(TwoLevels(), **(common | params)).fit(X, y), X, y
+
+
+def risks(model: Any, X: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The empirical risk at each θ, (m,)."""
+    return np.asarray(np.mean(TwoLevels().value(theta, y[:, None], model.field_(X, theta)), axis=0))
+
+
+def test_the_bound_of_a_model_with_two_coordinates_holds_and_shrinks() -> None:
+    model, X, y = plane(200, 0)
+    bound = bound_of(model, X, y, y_bound=1.0)
+    assert bound.discrepancy == pytest.approx(4.0 * star_discrepancy(model.nodes_, model.weights_) ** 0.5)
+    assert any("Proinov" in note for note in bound.notes)
+    fine = Sobol(scramble=False)(cube(2), 4096)
+    assert abs(np.mean(risks(model, X, y, fine.nodes)) - bound.empirical_risk) <= bound.quadrature
+    _, X_new, y_new = plane(2000, 1, n_nodes=4, tol=0.1)
+    assert bound.risk is not None
+    assert np.mean(risks(model, X_new, y_new, fine.nodes)) <= bound.risk
+    more = bound_of(plane(200, 0, n_nodes=1024)[0], X, y, y_bound=1.0)
+    assert more.quadrature < 0.5 * bound.quadrature
+    assert more.statistical == pytest.approx(bound.statistical, rel=0.02)
+
+
+def test_the_variation_in_two_coordinates_is_a_lipschitz_constant() -> None:
+    model, X, y = plane(60, 0)
+    bound, rng = bound_of(model, X, y, y_bound=1.0), np.random.default_rng(0)
+    u = rng.uniform(size=(300, 2))
+    v = np.clip(u + rng.uniform(-0.05, 0.05, size=u.shape), 0.0, 1.0)
+    steepness = np.abs(risks(model, X, y, u) - risks(model, X, y, v)) / np.max(np.abs(u - v), axis=1)
+    assert 0.05 * bound.variation < np.max(steepness) <= bound.variation
+    # the sides of Θ stretch the distances between tasks
+    stretched = InfiniteTaskEstimator(TwoLevels(), measure=cube(2), quadrature="sobol", random_state=0, n_nodes=8)
+    stretched.set_params(alpha=0.1, bias_kernel=None, gamma=2.0, task_gamma=0.5)
+    slopes = []
+    for side in (1.0, 0.5):
+        wide = ProductMeasure([Uniform(0.0, 1.0), Uniform(0.0, side)])
+        fitted = clone(stretched).set_params(measure=wide, task_gamma=0.5).fit(X, y)
+        slopes.append(_fitted._sizes(fitted, None, derivative=True)[1])
+    assert slopes[1] / slopes[0] == pytest.approx(np.sqrt(1.25 / 2.0))
+
+
+@each(
+    ("params", "sentence"),
+    [
+        ({"quadrature": "gauss-legendre"}, "different weights; in 2 dimensions the bound is for equal ones"),
+        ({"measure": ProductMeasure([Uniform(0.0, 1.0), Beta(2.0, 2.0)])}, "products of uniform measures"),
+        ({"task_kernel": "polynomial"}, "kernels of the distance alone"),
+    ],
+)
+def test_what_has_no_bound_in_two_coordinates_is_refused(params: dict[str, Any], sentence: str) -> None:
+    model, X, y = plane(20, 0, n_nodes=9, **params)
+    with pytest.raises(ValueError, match=sentence):
         bound_of(model, X, y)
-    assert model.score(X, y) < 0.0  # which the message proposes
+
+
+def test_a_loss_without_constants_has_no_bound_in_two_coordinates() -> None:
+    model, X, y = plane(20, 0, n_nodes=8)
+    model.recipe_.task.loss.stability = lambda *args: None
+    with pytest.raises(ValueError, match=r"whose method stability\(\) gives no constants"):
+        bound_of(model, X, y)

@@ -54,9 +54,9 @@ enough:
   y = h(x)(θ). Along a surface oblique to all axes, it adds a finite mass in two dimensions and makes V infinite from
   three on: for f = max(0, θ_1 + θ_2 + θ_3 − 3/2) the sum over a grid of k³ cells grows like k. The mean over y smooths
   the kink if y has a smooth density, which a bound for all distributions cannot use. So the norm of h bounds V in one
-  dimension only, and :func:`bound_of` refuses models with more.
+  dimension only.
 * What a slope does give is slower: with equal weights, |∫f − (1/m) Σ_j f(θ_j)| ≤ 4L·D_m^(1/s) if f has the Lipschitz
-  constant L in the maximum norm (Proinov, 1988).
+  constant L in the maximum norm (Proinov, 1988). This is what :func:`bound_of` uses, for uniform measures.
 * A grid of m^(1/s) nodes for each axis, such as that of Gauss and Legendre, has a D_m of order m^(−1/s). Its error is
   nevertheless small for smooth f; D_m bounds the error of the worst f only.
 

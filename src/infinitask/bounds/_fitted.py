@@ -12,10 +12,10 @@ from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import finite, fraction, number
 from infinitask.bounds._formula import Bound, assemble, star_discrepancy
 from infinitask.features import FourierMap
-from infinitask.kernels import Chi2, InputKernel, takes_gamma
+from infinitask.kernels import Chi2, Gaussian, InputKernel, MaternTask, takes_gamma
 from infinitask.losses import Loss
 from infinitask.losses._rows import Stability
-from infinitask.measures import Measure
+from infinitask.measures import Measure, Uniform
 from infinitask.penalties import Ridge
 
 OTHER_ROWS = 1e-5
@@ -28,7 +28,9 @@ def bound_of(
     """Compute the bound R(h) ≤ R̂(h) + 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m + 2ℒκ√(2ε/λ) for a fitted model.
 
     D_m is the discrepancy of its nodes and weights with respect to its measure, V uses the norm of its field, and R̂ is
-    its risk on the data. R is integrated over the measure of the model.
+    its risk on the data. R is integrated over the measure of the model. If θ has s > 1 coordinates, V is a Lipschitz
+    constant and 4·D_m^(1/s) takes the place of D_m; this needs a uniform measure, nodes of equal weights such as
+    ``quadrature="sobol"``, and a loss that has constants of stability for several coordinates.
 
     Parameters
     ----------
@@ -83,8 +85,16 @@ def bound_of(
     risk = float(np.mean(losses @ model.weights_))
     _check_rows_of_the_fit(model, X, risk)
     loss = _stability(model, y_bound)
-    discrete = recipe.task.measure.atoms() is not None
+    measure, discrete = recipe.task.measure, recipe.task.measure.atoms() is not None
     kappa, slope = _sizes(model, kappa_x, derivative=recipe.task.order.weight > 0.0 or not discrete)
+    discrepancy = 0.0  # the risk of a discrete measure is exactly the sum over its points
+    if not discrete:
+        discrepancy = star_discrepancy(_cdf(measure, model.nodes_.reshape(-1, measure.dim)), model.weights_)
+    if measure.dim > 1 and not discrete:
+        discrepancy = 4.0 * discrepancy ** (1.0 / measure.dim)
+        notes.append(
+            "Several coordinates of θ: variation is a Lipschitz constant, discrepancy is 4·D_m^(1/s) (Proinov, 1988)."
+        )
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
         loss,
@@ -95,8 +105,7 @@ def bound_of(
         slope=slope,
         noncrossing=recipe.task.order.weight,
         delta=fraction("delta", delta),
-        # the risk of a discrete measure is exactly the sum over its points
-        discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.task.measure, model.nodes_), model.weights_),
+        discrepancy=discrepancy,
         norm=_norm(model),
         optimisation=2.0 * loss.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
         empirical_risk=risk,
@@ -124,14 +133,10 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
 
 def _assumptions(model: Any, recipe: Any) -> list[str]:
     """Return the assumptions of the bound in words; raise an error if the stability argument does not apply."""
-    name, dim = type(model).__name__, recipe.task.measure.dim
-    if dim > 1:
-        raise ValueError(
-            f"{name} has tasks with {dim} coordinates; the bound is for one. In several, its quadrature term needs the "
-            "variation of the risk in the sense of Hardy and Krause, which the norm of the model does not bound. "
-            "Estimate the risk on new data, with score."
-        )
+    name = type(model).__name__
     _stability(model, 1.0)
+    if recipe.task.measure.dim > 1 and recipe.task.measure.atoms() is None:
+        _check_coordinates(model, recipe)
     if not isinstance(recipe.task.penalty, Ridge):
         raise ValueError(f"{name} has the penalty {recipe.task.penalty!r}; the bound is for penalty='ridge'.")
     if model.field_.bias_psi is not None and recipe.alpha_bias == 0.0:
@@ -164,6 +169,25 @@ def _assumptions(model: Any, recipe: Any) -> list[str]:
     return notes
 
 
+def _check_coordinates(model: Any, recipe: Any) -> None:
+    """Raise an error if the error of the quadrature over several coordinates has no bound."""
+    measure, kernel = recipe.task.measure, model.field_.psi.kernel
+    if not all(isinstance(mu, Uniform) for mu in measure.marginals()):
+        raise ValueError(
+            f"measure={measure!r} was given; in {measure.dim} dimensions the bound is for products of uniform measures."
+        )
+    if np.ptp(model.weights_) > 1e-9 * np.max(model.weights_):
+        raise ValueError(
+            f"quadrature={recipe.quadrature!r} was given, whose nodes have different weights; in {measure.dim} "
+            "dimensions the bound is for equal ones. Use quadrature='sobol' or 'halton'."
+        )
+    if not isinstance(kernel, (Gaussian, MaternTask)):
+        raise ValueError(
+            f"task_kernel={kernel!r} was given; in {measure.dim} dimensions the bound is for 'rbf', 'matern32' and "
+            "'matern52', kernels of the distance alone."
+        )
+
+
 def _targets(model: Any, y: Any) -> HostArray:
     """Return the targets of the fit: ±1 for classes, otherwise y minus the offset."""
     if hasattr(model, "classes_"):
@@ -178,7 +202,8 @@ def _targets(model: Any, y: Any) -> HostArray:
 def _stability(model: Any, y_bound: float) -> Stability:
     """Return the constants of the loss, with means over the nodes of the model."""
     loss: Loss = model.recipe_.task.loss
-    found = loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
+    ends = model._ends() if model.recipe_.task.measure.dim == 1 else model.recipe_.task.measure.support
+    found = loss.stability(model.nodes_, np.abs(model.weights_), ends, y_bound)
     if found is None:
         raise ValueError(
             f"{type(model).__name__} has the loss {loss!r}, whose method stability() gives no constants; a bound needs "
@@ -199,14 +224,17 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
             f"task_kernel={field.psi.kernel!r} has no derivative ∂₁∂₂k; the variation over θ is then not bounded by "
             "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
         )
-    low, high = model._ends()
-    grid = np.linspace(low, high, 201)  # includes the ends, where non-stationary kernels are largest
+    low, high = model.recipe_.task.measure.support
+    # the ends are included, where non-stationary kernels are largest; those of several coordinates are stationary
+    grid = np.linspace(low[0], high[0], 201)
+    # from the largest difference of coordinates, relative to the sides of Θ, to the distance; one side stays as it is
+    stretch = float(np.linalg.norm(high - low)) if len(low) > 1 else 1.0
 
     def size(order: int) -> float:
         orders = (order, order)
         return math.sqrt(sum(factor * float(np.max(np.diagonal(k(grid, grid, orders)))) for factor, k in parts))
 
-    return size(0), size(1) if derivative else 0.0
+    return size(0), stretch * size(1) if derivative else 0.0
 
 
 def _kappa_x(phi: Any) -> float:
@@ -264,10 +292,10 @@ def _check_rows_of_the_fit(model: Any, X: Any, risk: float) -> None:
 
 
 def _cdf(measure: Measure, theta: HostArray) -> HostArray:
-    """Return F(θ), by bisection of F⁻¹, which every measure implements."""
+    """Return F(θ) of each coordinate, (m, d), by bisection of F⁻¹, which every measure implements."""
     low, high = np.zeros(theta.shape), np.ones(theta.shape)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        right = measure.ppf(middle[:, None])[:, 0] <= theta
+        right = measure.ppf(middle) <= theta
         low, high = np.where(right, middle, low), np.where(right, high, middle)
     return low

@@ -37,7 +37,7 @@ class Bound:
     beta, xi : float
         β, the uniform stability, and ξ, a bound on the loss.
     variation, discrepancy : float
-        V and D_m.
+        V and D_m; for several coordinates of θ a Lipschitz constant, and 4·D_m^(1/s).
     deviation : float
         (4nβ + ξ)√(log(1/δ)/(2n)).
     optimisation : float

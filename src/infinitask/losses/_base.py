@@ -131,16 +131,22 @@ class Loss(BaseEstimator, ABC):
         return type(self).__module__ == "infinitask.losses._rows" and "degree" not in vars(self)
 
     def stability(
-        self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float
+        self, theta: HostArray, weights: HostArray, ends: tuple[Any, Any], y_bound: float
     ) -> Stability | None:
         """Return the constants of the loss in a bound by uniform stability; None if they are unknown.
 
+        If θ has several coordinates, ``value_rate`` and ``slope_rate`` are a and c of
+        |ℓ_θ(y, h) − ℓ_θ'(y, h')| ≤ a (B + |h|)·d + c |h − h'|, where d is the largest difference of a coordinate,
+        relative to the side of Θ.
+
         Parameters
         ----------
-        theta, weights : ndarray (m,)
-            The nodes, and the absolute values of their weights.
-        ends : (float, float)
-            The ends of Θ.
+        theta : ndarray (m,) or (m, d)
+            The nodes.
+        weights : ndarray (m,)
+            The absolute values of their weights.
+        ends : (low, high)
+            The ends of Θ: numbers, or arrays (d,).
         y_bound : float
             B ≥ |y|.
         """
