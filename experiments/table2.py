@@ -421,10 +421,7 @@ def _thrice(within: dict[str, int]) -> str:
     if thrice and max(thrice.values()) == max(within.values()):
         said.append("With three times the λ it is likely what the authors' programs computed.")
     elif thrice:
-        said.append(
-            "The authors' programs have three times the λ all the same; the print does not tell this from the λ of "
-            "∞-CSC."
-        )
+        said.append("The authors' programs do give IND three times the λ, but the printed numbers cannot show it.")
     return " ".join(said)
 
 
