@@ -207,7 +207,32 @@ def test_a_cap_is_kept_and_told(path: str) -> None:
     assert not features.exact
     assert features.residual == pytest.approx(left.max(), abs=1e-12)
     assert features.residual > 0.1
-    assert features.description.startswith("pivoted Cholesky stopped at rank 30: residual ")
+    assert features.description.startswith("pivoted Cholesky: 30 features for 200 rows leave out ")
+
+
+@each("kernel", [Laplacian(gamma=1.0), Polynomial(degree=2)])
+def test_what_may_be_left_out_is_left_out_on_average(kernel: InputKernel, path: str) -> None:
+    X = inputs(400, d=5)
+    ranks = []
+    for left_out in (0.3, 0.1, 0.01, 0.0):
+        features = build(Auto(left_out=left_out), kernel, X)
+        left = np.diagonal(gram(kernel, X) - features.values @ features.values.T)
+        diagonal = np.diagonal(gram(kernel, X))
+        assert np.mean(left) <= left_out * np.mean(diagonal) + 1e-10
+        assert features.residual == pytest.approx(max(np.max(left), 0.0) / np.max(diagonal), abs=1e-11)
+        assert features.exact or left_out > 0.0
+        ranks.append(features.rank)
+    assert ranks[0] < ranks[-1]
+    assert ranks == sorted(ranks)
+
+
+def test_outliers_need_no_feature_if_little_is_left_out() -> None:
+    X = np.vstack([inputs(990), 1e3 * np.arange(1.0, 11.0)[:, None] * np.ones((1, 2))])
+    features = build(Auto(left_out=0.02), RBF(gamma=1.0), X)
+    left = np.diagonal(gram(RBF(gamma=1.0), X) - features.values @ features.values.T)
+    assert np.mean(left) <= 0.02
+    assert np.max(left) > 0.99  # the greedy rule would have taken all ten first
+    assert build(Auto(), RBF(gamma=1.0), X).rank > features.rank
 
 
 @each("landmarks", LANDMARKS)

@@ -315,3 +315,43 @@ class TestRankAuto:
         X = sine(120)[0]
         model = InfiniteOneClassSVMCV(rank="auto", random_state=0).fit(X)
         assert model.kernel_gap_ <= 1e-2
+
+
+# ----------------------------------------------------------------------------------------- features as λ asks
+@pytest.mark.quick("quantile")
+@pytest.mark.parametrize("name", ["quantile", "expectile", "costs"])
+def test_features_of_many_rows_are_as_exact_as_the_ridge_asks(name: str) -> None:
+    """Fewer features as nλ grows; the objective and the values at new inputs hardly notice."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(700, 4)), rng.normal(size=(300, 4))
+    target = np.sin(X[:, 0]) + 0.3 * rng.normal(size=700)
+    models: dict[str, Any] = {
+        "quantile": InfiniteQuantileRegressor(n_nodes=10, certify="kernel"),
+        "expectile": InfiniteExpectileRegressor(n_nodes=10, certify="kernel"),
+        "costs": InfiniteCostSensitiveClassifier(n_nodes=10, certify="kernel", calibrated=False),
+    }
+    y = np.where(target > 0.5, 1, 0) if name == "costs" else target
+    ranks = []
+    for alpha in (1e-2, 1e-3, 1e-4):
+        loose = models[name].set_params(alpha=alpha, features="auto").fit(X, y)
+        h = loose.field_(new, [0.2, 0.5])
+        ranks.append(loose.field_.phi.rank)
+        assert "leave out" in loose.features_
+        gap = loose.kernel_gap_
+        exact = models[name].set_params(features="exact").fit(X, y)
+        assert "exact to" in exact.features_
+        assert exact.field_.phi.rank > ranks[-1]
+        assert gap <= 1e-2
+        assert loose.objective_ <= (1.0 + 5e-3) * exact.objective_
+        whole = exact.field_(new, [0.2, 0.5])
+        assert np.sqrt(np.mean((h - whole) ** 2)) <= 0.03 * np.std(whole)
+    assert ranks[0] < ranks[1] < ranks[2]
+
+
+def test_features_become_exact_with_the_tolerance() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=700)
+    gaps = [quantiles(features="auto", certify="kernel", tol=tol).fit(X, y).kernel_gap_ for tol in (1e-3, 1e-4, 1e-6)]
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] <= 2e-5

@@ -312,7 +312,9 @@ def _low_rank(rows: Rows, tolerance: float) -> bool:
     return bool(factor.shape[1] <= BLOCK_PIVOTS // 4)
 
 
-def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
+def factorise_rows(
+    rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator, mean: float = 0.0
+) -> Factor:
     """Compute the pivoted Cholesky factor of the Gram matrix of ``rows``, in O(n r) memory if it is large.
 
     With more than ``DIRECT_ROWS`` rows, or fewer rows of low rank, the elimination proceeds in rounds. Each round
@@ -325,13 +327,21 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is almost the same.
     With a cap, the mean residual is smaller than that of greedy steps and the largest one is larger: candidates come
     from dense regions, while greedy steps prefer outliers.
+
+    With ``mean``, the rounds also end when the mean of the residuals is at most this fraction of the mean diagonal
+    entry. Outliers that nothing else spans then remain outside of the span.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)
     if n <= DIRECT_ROWS:
         # a fixed seed: sampling only determines the order of the work, and a fit to few rows is bitwise reproducible
         rng = np.random.default_rng(0)
-    if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
+    # errors of a matrix that is never computed cannot be detected
+    whole = n <= DIRECT_ROWS and not (mean > 0.0 and rows.kernel.stationary)
+    if whole and (limit < n or not _low_rank(rows, tolerance)):
+        diagonal = rows.diagonal()
+        largest = float(np.max(diagonal, initial=0.0)) or 1.0
+        tolerance = max(tolerance, mean * float(np.mean(diagonal)) / largest)
         found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
         return replace(found, values=as_like(found.values, rows.X))
     xp = namespace(rows.X)
@@ -339,11 +349,11 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     largest = float(np.max(left, initial=0.0))
     eps = float(xp.finfo(rows.X.dtype).eps)
     require_semidefinite(left, largest, rows.kernel, eps)
-    stop = tolerance * largest
+    stop, enough = tolerance * largest, mean * float(np.mean(left))
     blocks: list[Array] = []
     pivots: list[HostArray] = []
     found_so_far = 0
-    while found_so_far < limit and float(np.max(left)) > stop:
+    while found_so_far < limit and float(np.max(left)) > stop and float(np.mean(left)) > enough:
         above = np.flatnonzero(left > stop)
         # the worst row is always a candidate: every round then makes progress
         candidates = np.union1d(above[sample(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
@@ -354,7 +364,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         host = np.array(to_host(remainder), dtype=float)
         require_finite(host, rows.kernel)
         fresh = np.diagonal(host).copy()
-        floor = max(stop, BLOCK_DROP * float(np.max(left)))
+        floor = max(stop, enough, BLOCK_DROP * float(np.max(left)))
         lower, order = eliminate(host, floor, min(BLOCK_PIVOTS, limit - found_so_far))
         r = lower.shape[1]
         if not r:  # these rows are above the floor by rounding only

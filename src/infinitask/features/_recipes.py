@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import kmeans_plusplus
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
-from infinitask._base.validation import count
+from infinitask._base.validation import count, number
 from infinitask.features._cholesky import (
     DIRECT_ROWS,
     Inverse,
@@ -96,19 +96,7 @@ class PivotedCholesky(FeatureRecipe):
     """
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        rows = Rows(kernel, X)
-        factor = factorise_rows(rows, tolerance, None if self.rank is None else count("rank", self.rank), rng)
-        rank = factor.pivots.size
-        # due to rounding, the residual may be slightly above the tolerance of the elimination
-        exact = factor.residual <= 2 * tolerance
-        described = (
-            f"pivoted Cholesky: exact to {tolerance:.0e} with {rank} features for {rows.n} rows"
-            if exact
-            else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
-            "on greedy pivots"
-        )
-        phi = _spanned(rows, factor.pivots, factor.transform)
-        return Features(phi, factor.values, described, factor.residual, exact, factor.gram if exact else None)
+        return _by_pivots(Rows(kernel, X), tolerance, self.rank, rng)
 
 
 @final
@@ -168,7 +156,8 @@ class Nystroem(FeatureRecipe):
         else:
             raise ValueError(f"landmarks={self.landmarks!r} is given; expected 'uniform', 'k-means++' or 'leverage'.")
         phi, values = _landmark_features(rows, chosen, tolerance)
-        largest, left = _left(rows, values)
+        diagonal, left = _left(rows, values)
+        largest = float(np.max(diagonal))
         residual = max(float(np.max(left)), 0.0) / largest if largest else 0.0
         return Features(
             phi,
@@ -217,15 +206,19 @@ class RandomFourier(FeatureRecipe):
 
 @final
 class Auto(FeatureRecipe):
-    """Exact features if few enough suffice, otherwise a Nyström map on greedy pivots.
+    """Features as exact as λ asks: a Nyström map on greedy pivots, exact with few rows.
 
-    The pivoted Cholesky factorisation runs until the tolerance is met or a cap is reached. A capped factor is itself a
-    Nyström map, with landmarks chosen where the error was largest.
+    The pivoted Cholesky factorisation runs until the tolerance is met, little enough is left out, or a cap is reached.
+    A factor that ends early is itself a Nyström map, with landmarks chosen where the error was largest.
 
     Parameters
     ----------
     rank : int or None
         The cap; None: n for n ≤ 3000 rows and 1500 for more.
+    left_out : float or None
+        The fraction of k(x, x) that features may leave out, on average over the rows. None: a fit of more than 500
+        rows to targets chooses it in proportion to nλ, such that it changes held-out losses by a fraction of a percent;
+        otherwise features are exact.
 
     Examples
     --------
@@ -236,9 +229,14 @@ class Auto(FeatureRecipe):
     'pivoted Cholesky: exact to 1e-10 with 8 features for 200 rows'
     """
 
+    def __init__(self, rank: int | None = None, left_out: float | None = None) -> None:
+        self.rank = rank
+        self.left_out = left_out
+
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         cap = AUTO_CAP if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
-        return PivotedCholesky(cap)._build(kernel, X, tolerance, rng)
+        mean = 0.0 if self.left_out is None else number("left_out", self.left_out, low=0.0, open_low=False, high=1.0)
+        return _by_pivots(Rows(kernel, X), tolerance, cap, rng, mean)
 
 
 _RECIPES: dict[str, type[Any]] = {
@@ -269,6 +267,25 @@ def feature_recipe(spec: str | FeatureRecipe, rank: int | str | None = None) -> 
     raise ValueError(f"features={spec!r} is given; expected one of {names}, or a recipe such as Nystroem(rank=500).")
 
 
+def _by_pivots(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator, mean: float = 0.0) -> Features:
+    """Return features on greedy pivots; see :func:`factorise_rows`."""
+    factor = factorise_rows(rows, tolerance, None if rank is None else count("rank", rank), rng, mean)
+    found = factor.pivots.size
+    # due to rounding, the residual may be slightly above the tolerance of the elimination
+    exact = factor.residual <= 2 * tolerance
+    phi = _spanned(rows, factor.pivots, factor.transform)
+    if exact:
+        described = f"pivoted Cholesky: exact to {tolerance:.0e} with {found} features for {rows.n} rows"
+        return Features(phi, factor.values, described, factor.residual, exact, factor.gram)
+    diagonal, left = _left(rows, factor.values)
+    left_out = float(np.sum(np.maximum(left, 0.0)) / np.sum(diagonal))
+    described = (
+        f"pivoted Cholesky: {found} features for {rows.n} rows leave out {left_out:.1e} of k(x, x) on average; the "
+        f"largest residual is {factor.residual:.0e}"
+    )
+    return Features(phi, factor.values, described, factor.residual, exact)
+
+
 def _spanned(rows: Rows, columns: HostArray, transform: Inverse) -> FeatureMap:
     """Return φ(x) = k(x, X[columns]) T."""
     if rows.kernel.precomputed:
@@ -283,23 +300,23 @@ def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple
     return phi, phi(rows.X)
 
 
-def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
-    """Return max_i k_ii, and k_ii − ‖φ(x_i)‖² on all rows."""
+def _left(rows: Rows, values: Array) -> tuple[HostArray, HostArray]:
+    """Return k_ii and k_ii − ‖φ(x_i)‖² on all rows, (n,) each."""
     diagonal = rows.diagonal()
     squares = np.asarray(to_host(namespace(values).sum(values * values, axis=1)), dtype=float)
     left = diagonal - squares
     require_finite(left, rows.kernel)
-    return float(np.max(diagonal)), left
+    return diagonal, left
 
 
 def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) -> HostArray:
     """Return approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
     xp = namespace(rows.X)
     _, sketch = _landmark_features(rows, sample(np.ones(rows.n), p, rng), tolerance)
-    largest, left = _left(rows, sketch)
+    diagonal, left = _left(rows, sketch)
     left = np.maximum(left, 0.0)
     # the floor keeps λ positive if the sketch is already exact
-    ridge = max(float(np.sum(left)) / p, tolerance * largest)
+    ridge = max(float(np.sum(left)) / p, tolerance * float(np.max(diagonal)))
     if ridge == 0.0:  # the kernel is zero on these rows
         return np.ones(rows.n)
     energies, axes = np.linalg.eigh(np.asarray(to_host(xp.matrix_transpose(sketch) @ sketch), dtype=float))

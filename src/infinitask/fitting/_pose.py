@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 
 from infinitask._base.arrays import ON_DEVICE, Array, HostArray, as_like, namespace, place
 from infinitask.features import (
+    Auto,
     Features,
     TaskFeatures,
     feature_recipe,
@@ -37,6 +39,17 @@ from infinitask.penalties import Ridge
 
 TASK_TOLERANCE = 1e-14
 """There are few tasks, so ψ is always as exact as rounding allows."""
+
+EXACT = 1e-9
+"""Features with a larger tolerance, relative to the largest k(x, x), do not count as exact."""
+
+EXACT_ROWS, LEFT_OUT = 500, 100.0
+"""Features are exact with at most the first number of rows. With more, features="auto" leaves out at most the second
+number times tol · nλ of each k(x, x). With 100, held-out losses of twelve problems increase by .03% in the mean and .2%
+at most, and with 300 by .2% and 1%; the rank falls from 2000 to 100 or 700."""
+
+COARSEST = 1e-2
+"""The maximum fraction of k(x, x) that features leave out, whatever λ is."""
 
 ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES = 1e-8, 1e-10
 """λ_b of a free bias, for targets of size one: for a function of θ, and for a number for each task.
@@ -69,10 +82,12 @@ def check_specs(given: Mapping[str, Any]) -> None:
 
 
 def tolerance(recipe: Recipe, data: Data) -> float:
-    """Return the tolerance of φ, relative to the largest k(x, x) or to 1.
+    r"""Return the tolerance of φ, in units of k(x, x) − ‖φ(x)‖².
 
-    Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
-    one: a hundredth of the tolerance is negligible.
+    With features, the optimum increases by at most tr(Tᵀ(K − ΦΦᵀ)T)/2λ, where T (n, s) has the dual variables ω_i u_i.
+    The rows of T add up to at most about one: a hundredth of the tolerance is negligible, and such features count as
+    exact. The dual variables of noisy targets also have random signs. The increase is then about ε E u²/2nλ for the
+    tolerance ε, and features="auto" takes ε in proportion to nλ.
     """
     y, weight = data.y, data.weight
     if y is None:
@@ -82,8 +97,10 @@ def tolerance(recipe: Recipe, data: Data) -> float:
     else:
         pairs = data.pair_weight / np.sum(data.pair_weight)
         size = float(np.sum(pairs * np.abs(y - np.sum(pairs * y))))
-    size = min(1.0, size or 1.0)
-    return 1e-2 * recipe.tol * float(recipe.alpha) * size
+    exact = 1e-2 * recipe.tol * float(recipe.alpha) * min(1.0, size or 1.0)
+    if y is None or weight.size <= EXACT_ROWS or not isinstance(feature_recipe(recipe.features), Auto):
+        return min(EXACT, exact)
+    return max(exact, LEFT_OUT * recipe.tol * float(recipe.alpha) / float(np.sum(weight**2)))
 
 
 def pose(
@@ -185,9 +202,12 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     for named in recipe.task.named:
         _check_named(recipe.task.name_of(named), named, int(X.shape[1]), k_input.precomputed)
     X = with_named(recipe, X)
-    largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
-    exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
-    return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+    diagonal = xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)
+    largest, typical = float(xp.max(diagonal)), float(xp.mean(diagonal))
+    features = feature_recipe(recipe.features, recipe.rank)
+    if isinstance(features, Auto) and features.left_out is None and exact > EXACT * typical > 0.0:
+        features = clone(features).set_params(left_out=min(COARSEST, exact / typical))
+    return features.build(k_input, X, min(EXACT, max(1e-15, exact / max(1.0, largest))), rng)
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
