@@ -233,9 +233,9 @@ class JointFits:
     state: State | None = None
 
     @classmethod
-    def of(cls, problem: Problem, folds: Folds, *, single: bool) -> Self:
-        """Diagonalise rows and columns of a problem. ``single`` iterates in single precision."""
-        return cls(problem, folds, Splitting.of(problem.objective, single=single))
+    def of(cls, problem: Problem, folds: Folds, *, single: bool, least: float = 0.0) -> Self:
+        """Diagonalise rows and columns of a problem; ``single`` and ``least`` are those of :class:`Splitting`."""
+        return cls(problem, folds, Splitting.of(problem.objective, single=single, least=least))
 
     def solved(self, alpha: float, tol: float, max_iter: int = 400, *, floor: float = 0.0, every: int = 10) -> Self:
         """Return the fits with one λ; they start at the solutions for the previous one.

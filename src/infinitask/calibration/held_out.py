@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -36,7 +36,7 @@ from infinitask._base.events import Stage, tell
 from infinitask.calibration._folds import Folds, JointFits, Splits, solved_one_by_one
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
-from infinitask.solvers import Eigenbasis, Solution, Start
+from infinitask.solvers import Eigenbasis, Solution, Splitting, Start
 
 FOLDS = 10
 """The number of folds that calibrate a fit. With five, ν = 0.05 on 1000 rows gives fractions of 0.03 to 0.045."""
@@ -90,7 +90,10 @@ class HeldOut:
         return float(np.sum(self.copies))
 
     def fits(self, tol: float) -> HeldOutFits:
-        """Return fits without each of ten folds, or without one fold if there are many rows, solved one by one.
+        """Return fits without each of ten folds, or without one fold if there are many rows.
+
+        They are solved together if no bias has unknowns of its own, no row has copies in several folds, and the gap
+        determines h; see :meth:`_determines`.
 
         Parameters
         ----------
@@ -102,7 +105,11 @@ class HeldOut:
         if self.sampled:
             rows = np.arange(weight.size)
             return HeldOutFits(rows, np.zeros_like(rows), _features(problem), weight, self.count, [self.field])
-        folds, fields = Folds.of_copies(self.copies, FOLDS, only_first=self.count >= ROWS_FOR_ONE_FOLD), []
+        folds = Folds.of_copies(self.copies, FOLDS, only_first=self.count >= ROWS_FOR_ONE_FOLD)
+        together = Splitting.solves(problem.objective) and np.all(folds.fraction == 1.0)
+        if together and self._determines(tol):
+            return self._together(folds, tol)
+        fields = []
         with one_blas_thread():
             basis = Eigenbasis.of(problem.objective)
             start = Start(self.solution.z, Smoothing(self.solution.smoothing.kappa))
@@ -117,8 +124,19 @@ class HeldOut:
         count = float(np.sum(self.copies[folds.rows] * folds.fraction))
         return HeldOutFits.of(problem, folds, fields, count)
 
-    def fits_together(self, fold: HostArray, tol: float) -> HeldOutFits:
-        """Return fits without each fold, solved together in single precision with common eigenvectors.
+    def _determines(self, tol: float) -> bool:
+        """Whether a relative gap determines h: (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P.
+
+        With a rare class and a large ridge h may be nearly constant. A fit from 0 then meets the gap at once, and only
+        one that starts at the solution for all rows orders the rows.
+        """
+        objective, z = self.problem.objective, self.solution.z
+        varying = z.reshape(objective.shape)[int(objective.constant_first) :]
+        ridge = 0.5 * objective.alpha * float(np.sum(varying**2))
+        return ridge >= tol * abs(objective.evaluate(z, self.solution.smoothing).primal)
+
+    def fits_of(self, fold: HostArray, tol: float) -> HeldOutFits:
+        """Return fits without each fold, solved together.
 
         Parameters
         ----------
@@ -126,15 +144,19 @@ class HeldOut:
             The fold of each row, 0, 1, …
         tol : float
         """
-        problem, count = self.problem, int(np.max(fold)) + 1
-        objective = problem.objective
-        used = count if fold.size * problem.quadrature.weights.size * count <= MAX_PAIRS_TOGETHER else 1
+        count = int(np.max(fold)) + 1
+        used = count if fold.size * self.problem.quadrature.weights.size * count <= MAX_PAIRS_TOGETHER else 1
+        return self._together(Folds.of_labels(fold, used), tol)
+
+    def _together(self, folds: Folds, tol: float) -> HeldOutFits:
+        """Solve the fits without each fold together, in single precision with common eigenvectors."""
+        problem, objective = self.problem, self.problem.objective
+        tell(Stage(f"held-out fits without each of {folds.count} folds"))
         if self.verbose:
-            print(f"calibration: fits without each of {used} folds", file=sys.stderr, flush=True)
-        folds = Folds.of_labels(fold, used)
+            print(f"calibration: fits without each of {folds.count} folds", file=sys.stderr, flush=True)
         with one_blas_thread():
-            joint = JointFits.of(problem, folds, single=isinstance(objective.rows, np.ndarray))
-            joint = replace(joint, splitting=joint.splitting.without(HELD * objective.alpha))
+            single = isinstance(objective.rows, np.ndarray)
+            joint = JointFits.of(problem, folds, single=single, least=HELD * objective.alpha)
             fields = joint.solved(objective.alpha, tol, every=20).fields()
         omega = to_host(objective.sample_weight).astype(np.float64)[folds.rows]
         return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)))

@@ -205,20 +205,31 @@ class Splitting:
         return objective.without_bias
 
     @classmethod
-    def of(cls, objective: Objective, *, single: bool = False) -> Splitting:
-        """Diagonalise rows and columns. ``single`` iterates in single precision, for gaps of a percent."""
+    def of(cls, objective: Objective, *, single: bool = False, least: float = 0.0) -> Splitting:
+        """Diagonalise rows and columns.
+
+        Parameters
+        ----------
+        objective : Objective
+        single : bool
+            Whether to iterate in single precision, for gaps of a percent.
+        least : float
+            Directions of the rows with e f up to this value are omitted, and bounds ignore them: for rough fits.
+        """
         rows, omega = objective.rows, objective.sample_weight
         xp = namespace(rows)
+        terms, sizes = objective.integrals, [float(size) for size in objective.relative_sizes]
+        balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
+        columns = Columns.of(terms, balance)
         e, V = xp.linalg.eigh(weighted_gram(rows, omega))
         kept = e > NEGLIGIBLE * xp.max(e)
         lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
+        kept = kept & (e >= min(least / float(columns.f[-1]), float(xp.max(e))))
         V = V[:, kept]
         level = objective.constant_first
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
-        terms, sizes = objective.integrals, [float(size) for size in objective.relative_sizes]
-        balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
         e = to_host(e[kept]).astype(np.float64)
-        found = cls(turned, V, e, omega, terms, Columns.of(terms, balance), level, lost)
+        found = cls(turned, V, e, omega, terms, columns, level, lost)
         return found._single() if single else found
 
     def _single(self) -> Splitting:

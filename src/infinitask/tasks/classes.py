@@ -131,7 +131,7 @@ class ClassesTask(Task):
         targets = problem.objective.integrals[0].targets
         assert targets is not None
         label = np.argmin(np.abs(to_host(targets) - self.codes), axis=1)
-        fits = held_out.fits_together(_folds(np.argsort(self.class_order)[label]), ROUGH_GAP)
+        fits = held_out.fits_of(_folds(np.argsort(self.class_order)[label]), ROUGH_GAP)
         points = for_classes(cost_points(self.class_order.size), self.class_order)
         return ShareScale.of(fits, label, held_out.count, points)
 
