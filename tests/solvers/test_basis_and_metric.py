@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
+from infinitask.losses import CostSensitiveHinge, Expectile, Loss, MQuantile, Pinball, Squared
 from infinitask.losses._rows import NonCrossing
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers import _basis as basis_module
@@ -28,16 +28,16 @@ def orthonormal(r: int, k: int, seed: int = 0) -> Floats:
 
 
 def metrics() -> dict[str, Metric]:
-    """All diagonal, or with leading directions, with and without unknowns of a bias after them."""
+    """In all directions of the rows, or with leading ones, with and without unknowns of a bias after them."""
     rng = np.random.default_rng(0)
-    r, s, k, bias = 7, 3, 4, 2
-    same = np.tile(10.0 ** rng.uniform(-3, 3, size=s), r)
-    leading, U = 10.0 ** rng.uniform(-3, 3, size=(k, s)), orthonormal(r, k)
+    r, s, k = 7, 3, 4
+    W, same, nothing = orthonormal(s, s, seed=1), 10.0 ** rng.uniform(-3, 3, size=s), np.zeros((0, 0))
+    leading, U, Q = 10.0 ** rng.uniform(-3, 3, size=(k, s)), orthonormal(r, k), rng.normal(size=(2, 2))
     return {
-        "diagonal": Metric(10.0 ** rng.uniform(-4, 4, size=r * s)),
-        "leading": Metric(same, leading, U),
-        "leading, with a bias": Metric(np.concatenate([same, rng.uniform(1.0, 2.0, size=bias)]), leading, U),
-        "every direction leads": Metric(same, 10.0 ** rng.uniform(-3, 3, size=(r, s)), orthonormal(r, r)),
+        "all": Metric(W, 10.0 ** rng.uniform(-4, 4, size=(r, s)), nothing),
+        "leading": Metric(W, same, nothing, leading, U),
+        "leading, with a bias": Metric(W, same, Q @ Q.T + np.eye(2), leading, U),
+        "every direction leads": Metric(W, same, nothing, 10.0 ** rng.uniform(-3, 3, size=(r, s)), orthonormal(r, r)),
     }
 
 
@@ -46,16 +46,19 @@ def metric(request: pytest.FixtureRequest) -> Any:
     return request.param[1]
 
 
-def dense(metric: Metric) -> Floats:
-    """M as written: the diagonal, but for the directions u_a ⊗ e_b, where it is leading_ab."""
-    M = np.diag(metric.diagonal)
+def dense(metric: Metric, r: int = 7) -> Floats:
+    """M as written: diagonal in the coordinates C W, but for the directions u_a ⊗ w_b, where it is leading_ab."""
+    s = metric.W.shape[0]
+    size = r * s + metric.bias.shape[0]
+    M, turn = np.zeros((size, size)), np.kron(np.eye(r), metric.W)
+    M[r * s :, r * s :] = metric.bias
+    rows = np.broadcast_to(metric.rows, (r, s))
+    M[: r * s, : r * s] = (turn * rows.ravel()) @ turn.T
     if metric.U is not None and metric.leading is not None:
-        (r, _), s = metric.U.shape, metric.leading.shape[1]
         for u, entries in zip(metric.U.T, metric.leading, strict=True):
-            for b, entry in enumerate(entries):
-                direction = np.zeros(metric.diagonal.size)
-                direction[: r * s] = np.kron(u, np.eye(s)[b])
-                M += (entry - metric.diagonal[b]) * np.outer(direction, direction)
+            for w, entry, before in zip(metric.W.T, entries, metric.rows, strict=True):
+                direction = np.kron(u, w)
+                M[: r * s, : r * s] += (entry - before) * np.outer(direction, direction)
     return M
 
 
@@ -64,13 +67,13 @@ def test_the_metric_is_the_matrix_it_is_written_as(metric: Metric) -> None:
     values, vectors = np.linalg.eigh(dense(metric))
     assert np.min(values) > 0.0
     expected = (vectors / values) @ vectors.T
-    found = np.stack([metric.solve(e) for e in np.eye(metric.diagonal.size)])
+    found = np.stack([metric.solve(e) for e in np.eye(len(expected))])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.max(np.abs(expected)))
     np.testing.assert_allclose(found, found.T, rtol=0, atol=1e-13 * np.max(np.abs(found)))
 
 
 def test_the_vector_stays_as_it_is(metric: Metric) -> None:
-    v = np.random.default_rng(1).normal(size=metric.diagonal.size)
+    v = np.random.default_rng(1).normal(size=len(dense(metric)))
     before = v.copy()
     first = metric.solve(v)
     np.testing.assert_array_equal(v, before)
@@ -156,10 +159,26 @@ def test_the_metric_is_the_hessian_of_an_even_curvature(
         v = np.zeros(objective.size)
         v[: r * s] = np.kron(np.eye(r)[a] if basis.whole else basis.U[:, a], np.eye(s)[b])
         product = hessian_product(basis.objective, z, nothing, v) + basis.damping * v
-        assert v @ dense(metric) @ v == pytest.approx(v @ product, rel=1e-10)
+        assert v @ dense(metric, r) @ v == pytest.approx(v @ product, rel=1e-10)
     # no metric is below the ridge
-    M = dense(metric)
+    M = dense(metric, r)
     assert np.min(np.linalg.eigvalsh(M - np.diag(damped))) >= -1e-10 * np.max(M)
+
+
+def test_the_metric_is_the_hessian_of_a_curvature_for_each_node() -> None:
+    """Expectiles of targets far above the field have the curvature 2θ w, which spans decades."""
+    objective = tall(Expectile(), bias=None)
+    first, *others = objective.integrals
+    assert first.targets is not None
+    theta, weights = np.logspace(-4.0, -0.1, first.theta.size), np.logspace(0.0, -3.0, first.theta.size)
+    far = replace(first, theta=theta, weights=weights, targets=first.targets + 1e3)
+    objective = replace(objective, integrals=(far, *others))
+    basis, nothing, z = Eigenbasis.of(objective), Smoothing((0.0, 0.0)), point(objective)
+    M = dense(basis.metric(z, nothing), objective.shape[0])
+    H = np.stack([hessian_product(basis.objective, z, nothing, e) for e in np.eye(objective.size)])
+    np.testing.assert_allclose(M, H, rtol=0, atol=1e-12 * np.max(np.abs(H)))
+    # where the nodes have one curvature, a diagonal says the same
+    assert np.max(np.abs(H - np.diag(np.diag(H)))) > 1e-2 * np.max(H)
 
 
 @pytest.mark.quick(every=5)
