@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -280,3 +281,25 @@ def test_one_row(case: Case) -> None:
     model = case.fit(X[:1], y[:1])
     assert model.dual_gap_ <= model.tol
     assert np.all(np.isfinite(case.values(model, X)))
+
+
+def degenerate() -> dict[str, np.ndarray]:
+    """Features without variation or size, and one feature: the kernel of few rows has a rank of one, or of zero."""
+    one = sample(16)[0][:, :1]
+    return {"one": one, "signs": np.sign(one), "zeros": np.zeros((16, 2)), "constants": np.full((16, 2), 3.0)}
+
+
+@each_case
+@each("bias", [{}, {"bias_kernel": None}, {"alpha_bias": None}], ids=["free bias", "no bias", "ridge on the bias"])
+@each("X", degenerate().values(), ids=degenerate())
+def test_a_linear_kernel_of_degenerate_features(case: Case, bias: dict[str, Any], X: np.ndarray) -> None:
+    if not all(map(case.takes, bias)) or (case.cls is InfiniteOneClassSVM and "bias_kernel" in bias):
+        pytest.skip("the threshold of a level set is its bias")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = case.fit(X, sample(16)[1], kernel="linear", **bias)
+        values = case.values(model, X)
+    assert np.all(np.isfinite(values))
+    assert model.dual_gap_ <= model.tol
+    if not np.ptp(X):
+        assert np.all(np.ptp(values, axis=0) == 0.0)

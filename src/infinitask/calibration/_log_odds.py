@@ -68,7 +68,7 @@ class Scale:
             known, first = np.unique(self.scores[:, k], return_index=True)
             beyond = score - np.clip(score, known[0], known[-1])
             within = np.interp(score, known, self.h[first, k])
-            found[k] = within + (beyond * deviation[k] if beyond != 0.0 else 0.0)
+            found[k] = within + beyond * deviation[k] if np.isfinite(beyond) else score  # a deviation may be 0
         return found
 
 

@@ -193,7 +193,7 @@ class _Walk:
 
     def __init__(self, K: HostArray, omega: HostArray) -> None:
         self.K, self.omega = K, omega
-        self.largest = float(np.max(np.diagonal(K)))
+        self.largest = float(np.max(np.diagonal(K))) or 1.0  # every machine is optimal if K is 0
         self.b, self.theta = omega.copy(), float(np.sum(omega))
         self.side = np.ones(omega.size)
         """1 outside the level set (b = ω), −1 inside (b = 0), 0 on its boundary."""
