@@ -36,6 +36,16 @@ CASES: list[Any] = [
 ]
 
 
+@pytest.mark.slow
+def test_flat_curves_of_a_narrow_task_kernel_reach_the_tolerance() -> None:
+    """Without noise all quantiles are equal, and the slopes of a narrow kernel dip below 0 between any few nodes."""
+    X = np.random.default_rng(0).normal(size=(20, 1))
+    model = InfiniteQuantileRegressor(noncrossing="hard", alpha=4e-5, n_nodes=38, task_gamma=30.0)
+    model.fit(X, np.sin(2.0 * X[:, 0]))
+    assert model.dual_gap_ <= model.tol
+    assert np.min(model.field_(X, EVERYWHERE, order=1)) >= model.smallest_slope_ >= 0.0
+
+
 @pytest.mark.quick(every=3)
 @pytest.mark.parametrize(("kind", "params"), CASES)
 def test_no_curve_falls_anywhere_at_the_training_rows(kind: type[Any], params: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import TaskMap
 from infinitask.objective import Integral, Objective, Smoothing
-from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
+from infinitask.solvers._base import PERFECT_FIT, Reason, Solution, Start
 from infinitask.solvers._solve import solve
 
 FIRST_PENALTY = 16.0
@@ -38,6 +38,17 @@ curves would fall."""
 
 FIRST_REFINEMENT = 4
 """The initial number of penalty nodes per node of the risk. With one, the slopes dip below zero between the nodes."""
+
+MAX_REFINEMENT, MAX_GROWTH = 128, 8.0
+"""The maximum number of penalty nodes per node of the risk, and its maximum growth from one round to the next. Curves
+without noise need about a hundred; if the number only doubled, the rounds ended before."""
+
+MAX_ROUNDS = 6
+"""The maximum number of solves."""
+
+LIFT_COST = 0.25
+"""The part of the tolerance that the bias of step (3) may cost, in the choice of the next number of nodes: half of the
+tolerance is that of a solve."""
 
 MAX_STEPS = 256_000
 """The maximum number of steps of the grid of the proof, which is refined as needed."""
@@ -243,10 +254,12 @@ def solve_in_order(
     weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
     bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
     best: Solution | None = None
-    for _ in range(6):
+    start: Start | None = None
+    for _ in range(MAX_ROUNDS):
         penalised = order.penalised(weight, refinement)
         left = max(1, max_iter - evaluations)
-        found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose)
+        found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose, start=start)
+        start = Start(found.z, found.smoothing).elsewhere()
         steps, evaluations = steps + found.n_iter, evaluations + found.n_evaluations
         bound = max(bound, found.dual)
         smallest, cost = order.smallest_slope(found.z)
@@ -266,12 +279,14 @@ def solve_in_order(
         first = abs(penalised.evaluate(penalised.start(), smoothing).primal)
         typical = objective.typical_loss
         scale = max(min(abs(best.objective), typical), PERFECT_FIT * min(first, typical))
-        before, gap = gap, max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
-        if gap <= tol or not found.converged or gap > 0.8 * before:
+        gap = max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
+        if gap <= tol or not found.converged:
             break
         at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
-        if at_nodes < 0.5 * missing:
-            refinement *= 2  # the curves fall between the nodes
+        if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
+            # the curves fall between the nodes, by about the square of their distance
+            factor = np.sqrt((primal - found.objective) / (LIFT_COST * tol * scale))
+            refinement = min(MAX_REFINEMENT, int(np.ceil(np.clip(factor, 2.0, MAX_GROWTH) * refinement)))
         else:
             weight, inner_tol = 4.0 * weight, 0.1 * inner_tol
     assert best is not None
