@@ -193,8 +193,6 @@ def fitted(
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))
-    # a smoothing with a centre contains a number for every pair, which is not kept
-    solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.task.loss.degree or 0)
     counted = float(np.sum(data.copies))
     return Fit(

@@ -28,6 +28,7 @@ from infinitask.fitting._kernel_gap import check_certifiable
 from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
+from infinitask.objective import Smoothing
 
 FIRST_RANK, LARGEST_RANK, STILL_MOVES = 250, 4_000, 0.98
 """The first rank of "auto", the last one after doubling, and the fraction of the last kernel gap below which the next
@@ -104,7 +105,9 @@ def _calibrated(fit: Fit, data: Data, *, sampled: bool) -> Fit:
         recipe.verbose,
         sampled,
     )
-    return replace(fit, calibration=recipe.task.finish(fit, held_out))
+    # a smoothing with a centre, and a dual point, contain a number for every pair, which is not kept
+    solution = replace(fit.solution, smoothing=Smoothing(fit.solution.smoothing.kappa), dual_at=None)
+    return replace(fit, calibration=recipe.task.finish(fit, held_out), solution=solution)
 
 
 def _with_grown_rank(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:

@@ -11,8 +11,9 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, to_host
 from infinitask.calibration._levels import Rearrangement
+from infinitask.calibration._leave_one_out import leave_one_out
 from infinitask.calibration._sign_change import sign_change
-from infinitask.calibration._thresholds import Shift, held_out_quantiles, training_quantiles
+from infinitask.calibration._thresholds import Shift, held_out_quantiles, left_out_quantiles, training_quantiles
 from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import LevelSet, Loss
 from infinitask.measures import Measure, Uniform
@@ -95,6 +96,9 @@ class LevelSetTask(Task):
         # if there are many rows, those of a sample are as good as new rows
         if self.exact_fractions is True or held_out.sampled or held_out.count < 2:
             return training_quantiles(fit.problem, fit.field, self.measure)
+        change = leave_one_out(held_out.problem, held_out.solution, held_out.copies)
+        if change is not None:
+            return left_out_quantiles(held_out, change, self.measure)
         return held_out_quantiles(held_out, held_out.fits(HELD_OUT_GAP), self.measure)
 
     def uncalibrated(self) -> Self:

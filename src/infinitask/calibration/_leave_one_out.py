@@ -1,0 +1,125 @@
+r"""Leave-one-out of one-class machines in closed form, from one fit.
+
+If every node has an h of its own, h_j = Σ_i a_ij k(·, x_i) with 0 ≤ a_ij ≤ ω_i/(λθ_j) is a one-class machine. Without
+row i the other rows on its boundary, F = {0 < a < bound}, take over the coefficient of the row. With M = [[K_FF, 1],
+[1ᵀ, 0]], bordered by the threshold t, and m_i = (k_iF, 1), h − t then falls at x_i by a_i S_i²,
+
+.. math:: S_i^2 = 1 / (M^{-1})_{ii} \text{ on the boundary}, \qquad
+    S_i^2 = k_{ii} - m_i^\top M^{-1} m_i \text{ outside},
+
+the span of Vapnik and Chapelle (2000), and does not change inside. Rows that reach the boundary on the way join it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray, to_host
+from infinitask.field import Problem
+from infinitask.solvers import Solution
+from infinitask.solvers._one_class_path import JITTER
+
+ON_BOUND = 1e-6
+"""A coefficient is on a bound if it is closer to it than this fraction of the bound."""
+
+WRONG = 1e-2
+"""The closed form is refused if Σ a k differs from h by more than this fraction of the largest |h − t| of a node."""
+
+JOINS = 4
+"""The number of rows that may join the boundary in place of a row. Without any, the fraction outside at ν = 0.05 is 0.02
+with 200 rows in the plane."""
+
+WIDEST = 1_000
+"""The closed form is refused if more rows are on the boundary of a node: folds take less time."""
+
+
+def leave_one_out(problem: Problem, solution: Solution, copies: HostArray) -> HostArray | None:
+    """Return the change of h − t at every row and node without one copy of the row, (n, m), never positive.
+
+    Parameters
+    ----------
+    problem : Problem
+    solution : Solution
+        With its dual point.
+    copies : ndarray (n,)
+        The number of equal rows that each row represents.
+
+    Returns
+    -------
+    ndarray or None
+        None if the closed form does not hold: nodes share their h, the dual point is unknown or not that of h, or a
+        boundary has too many rows.
+    """
+    objective, at = problem.objective, solution.dual_at
+    if not objective.one_class or at is None or at.smoothing.centre is None:
+        return None
+    rows, theta = np.asarray(objective.rows), np.ravel(objective.host_integrals[0].theta)
+    omega = to_host(objective.sample_weight).astype(np.float64)[:, None]
+    a, bound = omega * to_host(at.smoothing.centre[0]) / objective.alpha, omega / (objective.alpha * theta)
+    boundary = (a > ON_BOUND * bound) & (a < (1.0 - ON_BOUND) * bound)
+    above = problem.values(solution.z, slice(None))
+    t = problem.field(solution.z).bias(theta)
+    wrong = np.max(np.abs(rows @ (rows.T @ a) + t - above), axis=0) > WRONG * np.max(np.abs(above), axis=0)
+    if np.any(wrong) or np.max(np.count_nonzero(boundary, axis=0)) > WIDEST:
+        return None
+    K = rows @ rows.T if objective.gram is None else objective.gram
+    # what the other copies of a row cannot take over
+    lost = np.maximum(a - (1.0 - 1.0 / copies[:, None]) * bound, 0.0)
+    columns = zip(boundary.T, lost.T, above.T, strict=True)
+    return np.column_stack([-_falls(K, np.flatnonzero(own), *rest) for own, *rest in columns])
+
+
+def _falls(K: HostArray, F: HostArray, lost: HostArray, above: HostArray) -> HostArray:
+    """Return by how much h − t falls at each row of one machine without it, (n,); ``above`` is h − t."""
+    fall = np.zeros_like(lost)
+    if F.size == 0:
+        return fall
+    M = np.zeros((F.size + 1, F.size + 1))
+    M[:, :-1] = _bordered(K, F, F)
+    M[:-1, -1] = 1.0
+    M[np.diag_indices(F.size)] += JITTER * np.max(np.diagonal(K))
+    inverse = np.linalg.inv(M)
+    outside = np.setdiff1d(np.flatnonzero(lost > 0.0), F)
+    m = _bordered(K, F, outside)
+    fall[outside] = lost[outside] * np.maximum(K[outside, outside] - np.sum(m * (inverse @ m), axis=0), 0.0)
+    fall[F] = _on_boundary(K, F, inverse, lost[F], above)
+    return fall
+
+
+def _on_boundary(K: HostArray, F: HostArray, inverse: HostArray, lost: HostArray, above: HostArray) -> HostArray:
+    """Return the falls of the rows on the boundary, (|F|,).
+
+    While the coefficient of row i is taken away, h − t falls at x_i at the rate S², and at other rows at the inner
+    product of their features with the part of φ(x_i) outside the span. A row inside that reaches the boundary joins the
+    span, one after the other. Rows that leave the boundary are not followed.
+    """
+    # a row alone on the boundary has no span: the distance of two rows is at most this
+    span = 1.0 / np.maximum(np.diagonal(inverse)[:-1], 0.25 / np.max(np.diagonal(K)))
+    inside = np.setdiff1d(np.flatnonzero(above > 0.0), F)
+    m = _bordered(K, F, inside)
+    rate = span[:, None] * (inverse @ m)[:-1]
+    reached = np.any(rate * lost[:, None] > above[inside], axis=0)
+    if not np.any(reached):
+        return lost * span
+    inside, m, rate = inside[reached], m[:, reached], rate[:, reached]
+    # inner products of the features of the rows inside, without their parts in the span
+    left, own = K[np.ix_(inside, inside)] - m.T @ inverse @ m, rate / np.sqrt(span)[:, None]
+    size = np.diagonal(left) + own**2
+    fall, height, joined, every = np.zeros_like(lost), np.tile(above[inside], (F.size, 1)), [], np.arange(F.size)
+    for _ in range(JOINS):
+        times = np.divide(height, rate, out=np.full_like(rate, np.inf), where=rate > 1e-9)
+        first = np.argmin(times, axis=1)
+        step = np.minimum(times[every, first], lost)
+        fall, lost, height = fall + step * span, lost - step, height - step[:, None] * rate
+        product = left[first] + own[every, first][:, None] * own - sum(f[every, first][:, None] * f for f in joined)
+        length = np.sqrt(np.maximum(size[every, first], 1e-9))
+        joined.append(product / length[:, None])
+        new = rate[every, first] / length
+        span, size = np.maximum(span - new**2, 0.0), np.maximum(size - joined[-1] ** 2, 0.0)
+        rate = rate - new[:, None] * joined[-1]
+    return np.asarray(fall + lost * span)
+
+
+def _bordered(K: HostArray, F: HostArray, rows: HostArray) -> HostArray:
+    """Return the columns (k_iF, 1) of some rows, (|F| + 1, rows)."""
+    return np.vstack([K[np.ix_(F, rows)], np.ones(rows.size)])
