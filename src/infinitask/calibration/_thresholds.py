@@ -17,8 +17,8 @@ from scipy.special import logit
 
 from infinitask._base.arrays import HostArray, as_like, row_blocks, to_host
 from infinitask.calibration._log_odds import Scale, logistic_lines
+from infinitask.calibration._leave_one_out import LeftOut
 from infinitask.calibration.held_out import HeldOut, HeldOutFits
-from infinitask.features import NodeMap
 from infinitask.field import Field, Problem
 from infinitask.measures import Measure
 
@@ -91,25 +91,15 @@ def held_out_quantiles(held_out: HeldOut, fits: HeldOutFits, measure: Measure) -
     return Shift(levels, np.minimum(np.maximum.accumulate(np.concatenate(t)) + field.bias(levels), own(levels)))
 
 
-def left_out_quantiles(held_out: HeldOut, change: HostArray, measure: Measure) -> Shift:
-    """The shift after which the expected fraction of new rows outside is θ, by leave-one-out of every row.
-
-    ``change`` (n, m) is that of h − t at the nodes, linear between them; see
-    :mod:`infinitask.calibration._leave_one_out`.
-    """
+def left_out_quantiles(held_out: HeldOut, left_out: LeftOut, measure: Measure) -> Shift:
+    """The same from leave-one-out of every row, :func:`~infinitask.calibration._leave_one_out.leave_one_out`."""
     problem, field = held_out.problem, held_out.field
-    levels, rows = threshold_levels(problem, field, measure), problem.objective.rows
-    order = np.argsort(problem.quadrature.nodes[:, 0])
-    between = NodeMap(problem.quadrature.nodes[order, 0])
-    omega = to_host(problem.objective.sample_weight).astype(np.float64)
-    h, change = to_host(rows @ as_like(field.coef, rows)), change[:, order]
+    levels, omega = threshold_levels(problem, field, measure), to_host(problem.objective.sample_weight)
     t = [
-        new_row_quantile(h @ field.psi(part).T + field.bias(part) + change @ between(part).T, omega, part, held_out.count)
-        for part in (levels[some] for some in row_blocks(levels.size, len(h)))
+        new_row_quantile(left_out.values(levels[part]), omega, levels[part], held_out.count)
+        for part in row_blocks(levels.size, omega.size)
     ]
-    own = training_quantiles(problem, field, measure)
-    # what is added to t must leave it in order, and at most where a fraction θ of the training rows is outside
-    bias = field.bias(levels)
+    own, bias = training_quantiles(problem, field, measure), field.bias(levels)
     return Shift(levels, np.minimum(np.maximum.accumulate(np.concatenate(t) - bias) + bias, own(levels)))
 
 

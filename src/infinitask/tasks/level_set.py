@@ -96,9 +96,9 @@ class LevelSetTask(Task):
         # if there are many rows, those of a sample are as good as new rows
         if self.exact_fractions is True or held_out.sampled or held_out.count < 2:
             return training_quantiles(fit.problem, fit.field, self.measure)
-        change = leave_one_out(held_out.problem, held_out.solution, held_out.copies)
-        if change is not None:
-            return left_out_quantiles(held_out, change, self.measure)
+        left_out = leave_one_out(held_out.problem, held_out.solution, held_out.copies)
+        if left_out is not None:
+            return left_out_quantiles(held_out, left_out, self.measure)
         return held_out_quantiles(held_out, held_out.fits(HELD_OUT_GAP), self.measure)
 
     def uncalibrated(self) -> Self:

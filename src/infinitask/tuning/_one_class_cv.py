@@ -21,18 +21,21 @@ from sklearn.utils.parallel import Parallel, delayed
 from infinitask._base.arrays import HostArray, one_blas_thread
 from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
 from infinitask.calibration._folds import Folds, check_weights, solved_one_by_one, splits_of
+from infinitask.calibration._leave_one_out import leave_one_out
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.estimators import InfiniteOneClassSVM
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._callbacks import reported
 from infinitask.estimators._shared import estimator
+from infinitask.field import Field, Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
+from infinitask.solvers import solve
 from infinitask.tuning._candidates import given_kernels, only_stationary
 from infinitask.tuning._defaults import (
     EDGE,
@@ -139,6 +142,8 @@ class VolumeComparison:
     reference: HostArray
     levels: HostArray
     verbose: int = 0
+    leave_one_out: bool = False
+    """Whether leave-one-out in closed form replaces the folds where it holds."""
 
     @classmethod
     def of(cls, rows: Prepared, cv: Any, rng: Any) -> VolumeComparison:
@@ -170,7 +175,7 @@ class VolumeComparison:
         )
         reference = reference_points(merged.X, np.random.default_rng(rng.randint(2**31 - 1)))
         data, held_out = Data(X, None, weight / np.sum(weight)), Folds.of_splits(splits, weight.size)
-        return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose)
+        return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose, cv is None)
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None, *, keeps_best: bool) -> list[Entrant]:
         """Compare members of all families and return them; fewer after an interrupt if ``keeps_best``."""
@@ -210,20 +215,33 @@ class VolumeComparison:
         return found
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
-        """Fit without each fold; the held-out rows give the thresholds, and the reference points the volumes."""
-        folds, levels = self.folds, self.levels[:, None]
+        """Fit a kernel: held-out rows give the thresholds, and the reference points the volumes."""
         recipe = resolved(replace(self.recipe, kernel=kernel), self.data)
-        problem = pose(recipe, self.data, np.random.default_rng(0))
-        fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
-        fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
-        # h without t: fits to other rows have different thresholds
-        t = new_row_quantile(fits.values(levels), fits.omega, self.levels)
+        t, fields = self._thresholds(pose(recipe, self.data, np.random.default_rng(0)))
+        levels = self.levels[:, None]
         reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
         found = Entrant(name, kernel, volumes)
         if self.verbose:
             print(f"{name}: mean volume {found.area:.4g}", file=sys.stderr)
         return found
+
+    def _thresholds(self, problem: Problem) -> tuple[HostArray, list[Field]]:
+        """Return the quantiles of h without t over held-out rows, (q,), and the fits that they belong to.
+
+        From leave-one-out of one fit, or from fits without each fold if these were given or the closed form fails.
+        """
+        recipe, levels = self.recipe, self.levels
+        if self.leave_one_out and problem.objective.one_class:
+            solution = solve(problem.objective, tol=recipe.tol, max_iter=recipe.max_iter)
+            left_out = leave_one_out(problem, solution, self.data.copies)
+            if left_out is not None:
+                h = left_out.values(levels) - left_out.field.bias(levels)
+                return new_row_quantile(h, self.data.weight, levels), [left_out.field]
+        fields = list(solved_one_by_one(problem, self.folds, recipe.solver, recipe.tol, recipe.max_iter))
+        fits = HeldOutFits.of(problem, self.folds, fields, self.folds.rows.size)
+        # h without t: fits to other rows have different thresholds
+        return new_row_quantile(fits.values(levels), fits.omega, levels), fields
 
 
 def _levels(measure: Measure) -> HostArray:
