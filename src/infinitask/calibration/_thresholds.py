@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import logit
 
 from infinitask._base.arrays import HostArray, as_like, row_blocks, to_host
-from infinitask.calibration._log_odds import Scale, logistic_lines
 from infinitask.calibration._leave_one_out import LeftOut
+from infinitask.calibration._log_odds import Scale, logistic_lines
 from infinitask.calibration.held_out import HeldOut, HeldOutFits
 from infinitask.field import Field, Problem
 from infinitask.measures import Measure

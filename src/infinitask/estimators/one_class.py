@@ -276,14 +276,15 @@ class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
         as far as the data suggest it. True: the curve θ ↦ h(x)(θ) − t(θ) of every x is sorted; x is then inside for
         ν ≤ θ*(x) and outside for ν > θ*(x).
     exact_fractions : "auto", "held-out", True or False, default="auto"
-        Post-fit calibration of t(θ). "held-out": the θ-quantile of h over the held-out rows of ten additional, less
-        accurate fits. A fraction θ of new rows is then expected outside, even with few rows and narrow kernels; a fit
-        takes two to four times as long. True: the θ-quantile of h over the training rows. The fraction of these outside
-        is then θ at every θ, up to ties and the resolution of a few hundred levels. False: t is the solution of the
-        problem. Its ridge, its smoothness and rows on the boundary then change the fraction, and new rows are outside
-        too often. "auto": "held-out" if ``alpha`` is "auto", and False if it is a number. ``field_`` and its
-        certificate do not change; sets sorted by ``nested`` nearly keep the fraction. With rows streamed in blocks,
-        "held-out" means True on a sample of thousands of rows, which are as good as new ones.
+        Post-fit calibration of t(θ). "held-out": the θ-quantile of h − t over rows that are each held out, by leave-
+        one-out in closed form, or by ten additional, less accurate fits if nodes share functions or most rows are on a
+        boundary. A fraction θ of new rows is then expected outside, even with few rows and narrow kernels. True: the
+        θ-quantile of h over the training rows. The fraction of these outside is then θ at every θ, up to ties and the
+        resolution of a few hundred levels. False: t is the solution of the problem. Its ridge, its smoothness and rows
+        on the boundary then change the fraction, and new rows are outside too often. "auto": "held-out" if ``alpha`` is
+        "auto", and False if it is a number. ``field_`` and its certificate do not change; sets sorted by ``nested``
+        nearly keep the fraction. With rows streamed in blocks, "held-out" means True on a sample of thousands of rows,
+        which are as good as new ones.
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": each feature is scaled by its interquartile range, and γ is five
         times that of "median". Level sets need narrower kernels than regressions: over 12 anomaly detection problems,

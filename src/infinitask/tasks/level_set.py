@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, to_host
-from infinitask.calibration._levels import Rearrangement
 from infinitask.calibration._leave_one_out import leave_one_out
+from infinitask.calibration._levels import Rearrangement
 from infinitask.calibration._sign_change import sign_change
 from infinitask.calibration._thresholds import Shift, held_out_quantiles, left_out_quantiles, training_quantiles
 from infinitask.calibration.held_out import HeldOut

@@ -290,8 +290,8 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
         Names or objects of input kernels that all compete in place of the candidates. A kernel given by name scales
         each feature by its own spread; an object uses the features unchanged.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn: a number means folds in the order of the rows. None: five shuffled folds of at most 1000
-        rows.
+        As in scikit-learn: a number means folds in the order of the rows. None: leave-one-out of at most 1000 rows in
+        closed form, or five shuffled folds of them where it does not hold.
     n_jobs : int or None
         The number of families compared in parallel processes; the choice does not depend on it.
     nu, nested, exact_fractions
