@@ -67,7 +67,7 @@ def test_the_tags_say_that_it_takes_many_classes() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- the problem
-def test_the_fit_is_certified_and_its_fields_sum_to_zero(
+def test_the_fit_is_certified_and_the_largest_value_decides(
     model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
 ) -> None:
     assert 0.0 <= model.dual_gap_ <= model.tol
@@ -77,38 +77,67 @@ def test_the_fit_is_certified_and_its_fields_sum_to_zero(
     assert values.shape == (90, 6, 3)
     np.testing.assert_allclose(values.sum(axis=2), 0.0, atol=1e-9)
     np.testing.assert_array_equal(np.argmax(values, axis=2), model.predict(rows[0], costs))
-    assert model.nodes_.shape == (8, 3)
-    np.testing.assert_allclose(model.nodes_.sum(axis=1), 1.0)
+    assert model.nodes_.shape == (8,)
+    assert -1.0 < model.nodes_.min() < model.nodes_.max() < 1.0
     assert model.relevance_.slope.shape == (2,)
 
 
 def test_two_classes_by_this_way_are_the_model_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = clouds(60, seed=3)
     X, y = X[y < 2], y[y < 2]
-    theta, w = np.polynomial.legendre.leggauss(6)
+    theta = np.polynomial.legendre.leggauss(6)[0]
     common = {"alpha": 0.01, "gamma": 0.5, "alpha_bias": None, "tol": 1e-7}
     binary = InfiniteCostSensitiveClassifier(n_nodes=6, task_gamma=1.0, **common).fit(X, y)
-    costs = Discrete(np.column_stack([0.5 * (1.0 - theta), 0.5 * (1.0 + theta)]), w)
     monkeypatch.setattr(classifier, "several_classes", lambda y, weight: True)
-    # costs lie on a line, and are twice as near as the trade-offs in each of two coordinates
-    many = InfiniteCostSensitiveClassifier(measure=costs, task_gamma=2.0, **common).fit(X, y)
-    np.testing.assert_allclose(many.objective_, binary.objective_, rtol=3e-7)
-    both = many.field_(X, np.column_stack([np.tile(costs.points[2], (2, 1)), [0.0, 1.0]]))
-    np.testing.assert_allclose(both[:, 1], binary.decision_function(X, theta[2]), atol=5e-3)
+    # the mirrored field of the other class is as large, and losses count √2/2 times each
+    common["alpha"] /= np.sqrt(2.0)
+    many = InfiniteCostSensitiveClassifier(n_nodes=6, task_gamma=1.0, **common).fit(X, y)
+    np.testing.assert_allclose(many.objective_, np.sqrt(2.0) * binary.objective_, rtol=3e-7)
+    np.testing.assert_allclose(many.nodes_, theta)
+    positive = np.argsort(many.class_order_)[1]
+    own = many.field_(X, [[theta[2], positive], [theta[3], 1 - positive]])
+    np.testing.assert_allclose(own[:, 0], binary.decision_function(X, theta[2]), atol=5e-3)
+    np.testing.assert_allclose(own[:, 1], -binary.decision_function(X, theta[2]), atol=5e-3)
 
 
-def test_other_names_of_the_labels_change_nothing(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    X, y = rows
-    names = np.array(["z", "a", "m"])
-    one = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-5).fit(X, y)
-    other = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-5).fit(X, names[y])
-    place = np.searchsorted(other.classes_, names)  # where a class of the first is in the second
-    assert abs(one.objective_ - other.objective_) <= 3e-5 * one.objective_
-    costs = np.array([0.5, 0.2, 0.3])
-    moved = np.empty(3)
-    moved[place] = costs
-    np.testing.assert_allclose(other.decision_function(X, moved)[:, place], one.decision_function(X, costs), atol=0.02)
-    assert np.max(np.abs(other.predict_proba(X)[:, place] - one.predict_proba(X))) < 0.02
+def unequal(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random problem of many classes: balanced or not, with a scaled column of zeros and ones, or equal rows."""
+    rng = np.random.default_rng(seed)
+    K, n = int(rng.integers(3, 6)), int(rng.integers(24, 60))
+    y = np.arange(n) % K if seed % 2 else np.append(np.arange(K), rng.integers(K, size=n - K) // (1 + seed % 3))
+    X = rng.normal(size=(n, 2)) + 1.5 * rng.normal(size=(K, 2))[y]
+    if seed % 3 == 0:
+        X[:, 0] = 0.3 * (X[:, 0] > 0.0)
+    if seed % 5 == 0:
+        X[1] = X[0]
+    return X, y
+
+
+@pytest.mark.quick(every=4)
+@pytest.mark.parametrize("seed", range(16))
+def test_orders_of_rows_scales_of_weights_and_names_change_nothing(seed: int) -> None:
+    X, y = unequal(seed)
+    rng = np.random.default_rng(seed)
+    # weights of a sum above n are rows that occur several times: their size has a meaning
+    weight = rng.uniform(0.2, 1.0, size=y.size) if seed % 4 == 0 else None
+    plain = InfiniteCostSensitiveClassifier(n_nodes=4).fit(X, y, sample_weight=weight)
+    costs = rng.exponential(size=(5, plain.classes_.size))
+    p, values = plain.predict_proba(X), plain.decision_function(X, costs)
+    assert np.ptp(p) > 0.2
+
+    rows = rng.permutation(y.size)
+    moved = clone(plain).fit(X[rows], y[rows], sample_weight=None if weight is None else weight[rows])
+    scaled = clone(plain).fit(X, y, sample_weight=3e-7 * (np.ones(y.size) if weight is None else weight))
+    for other in (moved, scaled):
+        np.testing.assert_allclose(other.predict_proba(X), p, atol=1e-8)
+        np.testing.assert_allclose(other.decision_function(X, costs), values, atol=1e-8)
+
+    names = np.array([f"{rng.integers(10**6):06d}" for _ in range(int(y.max()) + 1)])
+    named = clone(plain).fit(X, names[y], sample_weight=weight)
+    place = np.searchsorted(named.classes_, names[plain.classes_])  # where a class of the first is in the second
+    back = np.argsort(place)
+    np.testing.assert_allclose(named.predict_proba(X)[:, place], p, atol=1e-8)
+    np.testing.assert_allclose(named.decision_function(X, costs[:, back])[:, :, place], values, atol=1e-8)
 
 
 def test_a_weight_of_two_is_a_row_repeated(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -253,7 +282,7 @@ def test_what_is_known_for_two_classes_only_says_so(
 @pytest.mark.slow
 def test_measures_rules_and_kernels_that_a_user_names(rows: tuple[np.ndarray, np.ndarray]) -> None:
     for given in (
-        {"measure": ClassCosts(3, 2.0)},
+        {"measure": Uniform(-0.9, 0.9)},
         {"quadrature": "sobol", "random_state": 0},
         {"task_kernel": "matern32", "task_gamma": 2.0},
         {"bias_kernel": None},
@@ -265,10 +294,9 @@ def test_measures_rules_and_kernels_that_a_user_names(rows: tuple[np.ndarray, np
         assert found.score(*rows) > 0.7
     known = InfiniteCostSensitiveClassifier(**QUICK, task_kernel="diagonal").fit(*rows)
     np.testing.assert_allclose(known.predict_proba(rows[0]).sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="not a node"):
-        known.predict(rows[0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"ClassCosts\(3\)"):
-        InfiniteCostSensitiveClassifier(measure=Uniform(-1.0, 1.0)).fit(*rows)
+    for measure in (ClassCosts(3), Uniform(-1.0, 2.0), Discrete(np.eye(3))):
+        with pytest.raises(ValueError, match=r"measure="):
+            InfiniteCostSensitiveClassifier(measure=measure).fit(*rows)
 
 
 # --------------------------------------------------------------------------------------------- probabilities
@@ -306,8 +334,8 @@ def test_probabilities_approach_the_truth() -> None:
     for n in (100, 800):
         found = InfiniteCostSensitiveClassifier(tol=1e-3).fit(*clouds(n, seed=n))
         errors.append(np.mean(np.abs(found.predict_proba(Z) - truth(Z))))
-    assert errors[1] < 0.6 * errors[0]
-    assert errors[1] < 0.05
+    assert errors[1] < 0.75 * errors[0]
+    assert errors[1] < 0.03
 
 
 @pytest.mark.slow
@@ -328,8 +356,9 @@ def test_other_names_of_the_labels_change_no_calibrated_probability() -> None:
     model = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6, calibrated=True)
     fits = [clone(model).fit(X, label) for label in (y, names[y])]
     place = np.searchsorted(fits[1].classes_, names)
-    np.testing.assert_allclose(fits[1].share_scale_.offsets[place], fits[0].share_scale_.offsets, atol=1e-3)
-    np.testing.assert_allclose(fits[1].predict_proba(X)[:, place], fits[0].predict_proba(X), atol=4e-3)
+    np.testing.assert_array_equal(fits[1].class_scale_.offsets, fits[0].class_scale_.offsets)
+    np.testing.assert_array_equal(fits[1].class_order_, place[fits[0].class_order_])
+    np.testing.assert_array_equal(fits[1].predict_proba(X)[:, place], fits[0].predict_proba(X))
 
 
 # ------------------------------------------------------------------------------------------------- names of classes
@@ -393,7 +422,7 @@ def test_a_rare_class_is_as_probable_as_it_is_frequent() -> None:
     label = np.repeat([0, 1, 2], [148, 148, 4])
     p = np.abs(rng.normal([1.0, 1.0, 0.004], [0.2, 0.2, 0.001], size=(300, 3)))
     p /= p.sum(axis=1, keepdims=True)
-    a, b = multinomial_scaling(p, label, np.full(300, 1 / 300))
+    (a,), b = multinomial_scaling((np.log(p),), label, np.full(300, 1 / 300))
     q = p**a * np.exp(b)
     mean = (q / q.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(mean, [148 / 300, 148 / 300, 4 / 300], rtol=0.03)

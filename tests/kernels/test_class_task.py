@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from infinitask.calibration._class_probabilities import cost_points, with_classes
+from infinitask.calibration._class_probabilities import with_classes
+from infinitask.calibration._winning_fractions import cost_points
 from infinitask.features import task_features
 from infinitask.kernels import ClassTask, Diagonal, Gaussian
 from tests.support.each import each
@@ -13,7 +14,7 @@ from tests.support.each import each
 
 @each("K", [2, 3, 5])
 def test_functions_of_all_classes_sum_to_zero(K: int) -> None:
-    tasks = with_classes(cost_points(K, 7))
+    tasks = with_classes(cost_points(K, 7), K)
     kernel = ClassTask(Gaussian(), K).resolve(tasks)
     gram = kernel(tasks, tasks)
     np.testing.assert_allclose(np.diag(gram), 1.0)
@@ -22,14 +23,24 @@ def test_functions_of_all_classes_sum_to_zero(K: int) -> None:
     assert task_features(kernel, tasks).rank <= 7 * (K - 1)
 
 
+def test_fields_that_are_not_coupled_share_nothing() -> None:
+    theta = np.linspace(-1.0, 1.0, 5)[:, None]
+    tasks = with_classes(theta, 3)
+    gram = ClassTask(Gaussian(0.7), 3, coupled=False)(tasks, tasks).reshape(5, 3, 5, 3)
+    plain = Gaussian(0.7)(theta, theta)
+    for k in range(3):
+        np.testing.assert_allclose(gram[:, k, :, k], plain)
+        np.testing.assert_array_equal(gram[:, k, :, (k + 1) % 3], 0.0)
+
+
 def test_costs_decide_the_width_as_they_do_without_classes() -> None:
     costs = cost_points(4, 9)
-    wrapped = ClassTask(Gaussian(), 4).resolve(with_classes(costs))
+    wrapped = ClassTask(Gaussian(), 4).resolve(with_classes(costs, 4))
     np.testing.assert_allclose(wrapped.kernel.gamma, Gaussian().resolve(costs).gamma)
 
 
 def test_two_classes_have_one_function() -> None:
-    tasks = with_classes(cost_points(2, 3))
+    tasks = with_classes(cost_points(2, 3), 2)
     gram = ClassTask(Gaussian(1.0), 2)(tasks, tasks)
     plain = Gaussian(1.0)(tasks[::2, :2], tasks[::2, :2])
     np.testing.assert_allclose(gram[1::2, 1::2], plain)

@@ -29,24 +29,21 @@ def test_the_optimum_is_that_of_the_written_problem() -> None:
     model = InfiniteCostSensitiveClassifier(
         kernel="rbf", gamma=GAMMA, task_gamma=TASK_GAMMA, alpha=ALPHA, alpha_bias=None, n_nodes=4, tol=1e-7
     ).fit(X, y, sample_weight=weight)
-    costs, w = model.nodes_, model.weights_
+    theta, w = model.nodes_, model.weights_
     m = len(w)
 
-    inputs, tasks = root(gaussian(X, X, GAMMA)), root(gaussian(costs, costs, TASK_GAMMA))
-    # fields that sum to zero: corners of a simplex around 0, with norm one and inner products −1/(K − 1)
-    corners = root((K * np.eye(K) - 1.0) / (K - 1.0))
-    # f_k = inputs Z_k tasksᵀ + b_k, where Z_k and b_k are combinations of K free matrices by the corners
-    Z, c = [cp.Variable((n, m)) for _ in range(K)], [cp.Variable(m) for _ in range(K)]
-    risk: cp.Expression = cp.Constant(0.0)
+    inputs = root(gaussian(X, X, GAMMA))
+    tasks = root(gaussian(theta[:, None], theta[:, None], TASK_GAMMA))
+    objective: cp.Expression = cp.Constant(0.0)
     for k in range(K):
-        h = sum(corners[k, a] * (inputs @ Z[a] @ tasks.T) for a in range(K))
-        b = sum(corners[k, a] * (tasks @ c[a]) for a in range(K))
-        f = h + np.ones((n, 1)) @ cp.reshape(b, (1, m), order="C")
-        price = 0.5 * K * costs[:, y].T * (y != k)[:, None] * w * (weight / weight.sum())[:, None]
-        risk += cp.sum(cp.multiply(price, cp.pos(f + 1.0 / (K - 1))))
-    ridge = sum(cp.sum_squares(Z[a]) + cp.sum_squares(c[a]) for a in range(K))
-    problem = cp.Problem(cp.Minimize(risk + 0.5 * ALPHA * ridge))
+        Z, c, s = cp.Variable((n, m)), cp.Variable(m), np.where(y == k, 1.0, -1.0)[:, None]
+        f = inputs @ Z @ tasks.T + np.ones((n, 1)) @ cp.reshape(tasks @ c, (1, m), order="C")
+        price = 0.5 * (1.0 + theta * s) * w * (weight / weight.sum())[:, None]
+        objective += cp.sum(cp.multiply(price, cp.pos(1.0 - cp.multiply(s @ np.ones((1, m)), f)))) / np.sqrt(K)
+        objective += 0.5 * ALPHA * (cp.sum_squares(Z) + cp.sum_squares(c))
+    problem = cp.Problem(cp.Minimize(objective))
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     assert problem.status == "optimal"
     assert model.dual_gap_ <= 1e-7
+    assert model.solution_.dual <= problem.value * (1.0 + 1e-7)
     np.testing.assert_allclose(model.objective_, problem.value, rtol=1e-6)

@@ -7,12 +7,13 @@ and monotone curves over θ (``_rearrangement``).
 """
 
 # saved models refer to these classes by this module
-from ._class_probabilities import ShareScale as ShareScale
+from ._class_probabilities import ClassScale as ClassScale
 from ._conformal import ConformalCalibration as ConformalCalibration
 from ._conformal import CrossCalibration as CrossCalibration
 from ._levels import Levels as Levels
 from ._levels import Rearrangement as Rearrangement
 from ._thresholds import Shift as Shift
+from ._winning_fractions import ShareScale as ShareScale
 from .held_out import HeldOut, HeldOutFits
 
 __all__ = ["HeldOut", "HeldOutFits"]

@@ -1,87 +1,40 @@
-"""Multiclass problems beyond a field: tasks for all classes, and probabilities from their decisions.
+"""Probabilities of many classes from the decisions of each class against the rest.
 
-The decision at costs θ is the class with the largest f_k(x)(θ), ideally the one with the largest θ_k p_k. Over the
-costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the winning fractions
-are the probabilities (:func:`winning_fractions`).
-
-The ridge pulls decisions towards those that suit most rows, and a rare class may hardly ever win. ``ShareScale``
-corrects this, as ``Shift`` does for two classes: held-out rows determine a power and offsets that change the winning
-fractions to p_k^a exp(b_k).
+At a trade-off θ a row belongs to class k if f_k(x)(θ) > 0, ideally if p_k is above (1 − θ)/2. The fraction of all
+trade-offs at which it does is therefore its probability, apart from what the ridge does: it pulls decisions towards
+those that suit most rows, the more the rarer a class is. Two scores of each class contain what the fields say
+(:func:`class_scores`), and held-out rows determine how both become probabilities that sum to one (``ClassScale``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logit, logsumexp
 
 from infinitask._base.arrays import HostArray, row_blocks
 from infinitask.calibration._log_odds import multinomial_scaling
+from infinitask.calibration._sign_change import sign_change
 from infinitask.calibration.held_out import HeldOutFits
-from infinitask.measures import ClassCosts, Sobol
 
-POINTS = 512
-"""The number of costs whose decisions are counted. With 1024, log losses of eight data sets change by at most 1/40."""
-
-
-@lru_cache(maxsize=16)
-def cost_points(n_classes: int, n_points: int = POINTS) -> HostArray:
-    """Costs spread evenly over all possible costs, (n_points, K); always the same, equal costs first."""
-    points = Sobol()(ClassCosts(n_classes), n_points, np.random.default_rng(0)).nodes
-    points[0] = 1.0 / n_classes
-    points.flags.writeable = False
-    return points
+LEVELS = 65
+"""The number of equally spaced trade-offs at which fields are computed, which are smooth in between. With 257, log
+losses change in the fourth digit."""
 
 
-def with_classes(costs: HostArray) -> HostArray:
-    """Combine costs (q, K) with each class, (q K, K + 1): the tasks of the model.
+def with_classes(theta: HostArray, n_classes: int) -> HostArray:
+    """Combine θ (q, d) with each class, (q K, d + 1): the tasks of the model.
 
     Examples
     --------
-    >>> with_classes(np.array([[0.25, 0.75]]))
+    >>> with_classes(np.array([[0.25, 0.75]]), 2)
     array([[0.25, 0.75, 0.  ],
            [0.25, 0.75, 1.  ]])
     """
-    q, K = costs.shape
-    return np.column_stack([np.repeat(costs, K, axis=0), np.tile(np.arange(K, dtype=np.float64), q)])
-
-
-def winning_fractions(values: HostArray) -> HostArray:
-    """The fraction of all costs at which each class wins: values f (n, q, K) → (n, K).
-
-    Examples
-    --------
-    >>> winning_fractions(np.array([[[1.0, -1.0], [0.5, -0.5], [-2.0, 2.0], [0.1, -0.1]]]))
-    array([[0.75, 0.25]])
-    """
-    winner, K = np.argmax(values, axis=2), values.shape[2]
-    return np.stack([np.mean(winner == k, axis=1) for k in range(K)], axis=1)
-
-
-def winning_fractions_in_blocks(values: Callable[[slice], HostArray], n: int, points: HostArray) -> HostArray:
-    """The winning fractions (n, K) of rows whose fields at ``points`` (q, K) are computed in blocks of rows.
-
-    Parameters
-    ----------
-    values : callable
-        A slice of rows ↦ f (rows, q K), in the order of :func:`with_classes`.
-    n : int
-    points : ndarray (q, K)
-
-    Examples
-    --------
-    >>> f = np.array([[1.0, -1.0, 2.0, -2.0], [1.0, -1.0, -2.0, 2.0]])
-    >>> winning_fractions_in_blocks(lambda rows: f[rows], 2, np.array([[0.5, 0.5], [0.1, 0.9]]))
-    array([[1. , 0. ],
-           [0.5, 0.5]])
-    """
-    return np.concatenate(
-        [winning_fractions(values(rows).reshape(-1, *points.shape)) for rows in row_blocks(n, points.size)]
-    )
+    K = n_classes
+    return np.column_stack([np.repeat(theta, K, axis=0), np.tile(np.arange(K, dtype=np.float64), len(theta))])
 
 
 def smallest_probability(n: float, n_classes: int) -> float:
@@ -89,42 +42,83 @@ def smallest_probability(n: float, n_classes: int) -> float:
     return 1.0 / ((n + n_classes) * (n_classes - 1.0))
 
 
-def away_from_zero(p: HostArray, n: float) -> HostArray:
-    """Mix probabilities (n, K) with a uniform part, so that all are at least about :func:`smallest_probability`."""
-    least = smallest_probability(n, p.shape[1])
-    return np.asarray((p + least) / (1.0 + p.shape[1] * least))
+def class_scores(levels: HostArray, values: HostArray, n: float) -> tuple[HostArray, HostArray]:
+    """Two scores of each class, (n, K) each: the log-odds of its decisions, and twice the mean of its field.
+
+    The log-odds are those of the fraction of trade-offs at which the class is decided for, at least 1/(n + 2) away from
+    0 and 1. They are right where classes overlap. The mean also tells rows apart that are decided alike at all
+    trade-offs.
+
+    Parameters
+    ----------
+    levels : ndarray (q,)
+        Trade-offs, ascending.
+    values : ndarray (n, q, K)
+        f_k(x)(θ) at the levels.
+    n : float
+        The number of fitted rows.
+
+    Examples
+    --------
+    >>> values = np.array([[[-1.0, -1.0], [1.0, -1.0], [3.0, 1.0]]])
+    >>> odds, mean = class_scores(np.array([-1.0, 0.0, 1.0]), values, 100.0)
+    >>> odds.round(2), mean
+    (array([[ 1.1, -1.1]]), array([[ 2., -1.]]))
+    """
+    rows, q, K = values.shape
+    flip = sign_change(levels, -np.reshape(np.swapaxes(values, 1, 2), (rows * K, q))).reshape(rows, K)
+    least, gaps = 1.0 / (n + 2.0), np.diff(levels)
+    odds = logit(np.clip(0.5 - 0.5 * flip, least, 1.0 - least))
+    weight = np.append(gaps, 0.0) + np.append(0.0, gaps) if q > 1 else np.ones(1)
+    return odds, 2.0 * np.einsum("nqk,q->nk", values, weight / np.sum(weight))
+
+
+def trade_off_levels(field: Any, nodes: HostArray, support: tuple[HostArray, HostArray]) -> HostArray:
+    """The trade-offs at which the fields of the classes are computed; the nodes if they are known only there."""
+    if field.knows_nodes_only:
+        return np.unique(nodes)
+    low, high = (float(np.ravel(end)[0]) for end in support)
+    return np.linspace(low, high, LEVELS)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ShareScale:
-    """Probabilities from winning fractions: p ↦ p_k^a exp(b_k), normalised.
+class ClassScale:
+    """Probabilities from scores of classes: p_k ∝ exp(a o_k + c m_k + b_k).
 
     Parameters
     ----------
-    power : float
-        a.
+    odds : float
+        a, the weight of the log-odds o of the decisions.
+    mean : float
+        c, the weight of the mean m of the field.
     offsets : ndarray (K,)
         b.
 
     Examples
     --------
-    >>> ShareScale(1.0, np.log([1.0, 1.0, 2.0]))(np.array([[0.4, 0.4, 0.2]]), 100.0).round(3)
-    array([[0.333, 0.333, 0.333]])
+    >>> ClassScale(1.0, 0.0, np.zeros(2))((np.log([[3.0, 1.0]]), np.zeros((1, 2))), 100.0)
+    array([[0.75, 0.25]])
     """
 
-    power: float
+    odds: float
+    mean: float
     offsets: HostArray
 
-    def __call__(self, p: HostArray, n: float) -> HostArray:
-        """Convert winning fractions (k, K), all positive, to probabilities (k, K) for a fit of n rows."""
-        logs = self.power * np.log(p) + self.offsets
-        changed = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        changed = np.maximum(changed, smallest_probability(n, p.shape[1]))
-        return np.asarray(changed / np.sum(changed, axis=1, keepdims=True))
+    @classmethod
+    def uncalibrated(cls, n_classes: int) -> ClassScale:
+        """Normalise the odds of the decisions."""
+        return cls(1.0, 0.0, np.zeros(n_classes))
+
+    def __call__(self, scores: tuple[HostArray, HostArray], n: float) -> HostArray:
+        """Convert scores, (k, K) each, to probabilities (k, K) for a fit of n rows."""
+        logs = self.odds * scores[0] + self.mean * scores[1] + self.offsets
+        p = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        p = np.maximum(p, smallest_probability(n, p.shape[1]))
+        return np.asarray(p / np.sum(p, axis=1, keepdims=True))
 
     @classmethod
-    def of(cls, fits: HeldOutFits, label: HostArray, count: float, points: HostArray) -> ShareScale:
+    def of(cls, fits: HeldOutFits, label: HostArray, count: float, levels: HostArray, n_classes: int) -> ClassScale:
         """Fit the scale to held-out rows.
 
         Parameters
@@ -134,14 +128,15 @@ class ShareScale:
             The class of each row of the problem, 0, …, K − 1.
         count : float
             The number of fitted rows.
-        points : ndarray (q, K)
-            The costs at which decisions are counted.
+        levels : ndarray (q,)
+            Trade-offs.
+        n_classes : int
         """
-        tasks = with_classes(points)
-        bias = np.stack([field.bias(tasks) for field in fits.fields])
-
-        def values(some: slice) -> HostArray:
-            return np.asarray(fits.values(tasks, some) + bias[fits.fold[some]])
-
-        p = winning_fractions_in_blocks(values, fits.rows.size, points)
-        return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))
+        tasks = with_classes(levels[:, None], n_classes)
+        bias, found = np.stack([field.bias(tasks) for field in fits.fields]), []
+        for some in row_blocks(fits.rows.size, tasks.shape[0]):
+            values = fits.values(tasks, some) + bias[fits.fold[some]]
+            found.append(class_scores(levels, values.reshape(-1, levels.size, n_classes), count))
+        scores = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+        (odds, mean), offsets = multinomial_scaling(scores, label[fits.rows], fits.omega, fits.count)
+        return cls(float(odds), float(mean), offsets)

@@ -166,18 +166,18 @@ def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: l
 
 
 def multinomial_scaling(
-    p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
-) -> tuple[float, HostArray]:
-    """Fit a power a > 0 and offsets b (K,), which sum to 0, by the likelihood of p_k^a exp(b_k), normalised.
+    scores: tuple[HostArray, ...], label: HostArray, omega: HostArray, count: float | None = None
+) -> tuple[HostArray, HostArray]:
+    """Fit weights a_j > 0 and offsets b (K,), which sum to 0, by the likelihood of p_k ∝ exp(Σ_j a_j s_jk + b_k).
 
-    The prior of log a and of the b_k is a standard normal distribution: they stay near zero if there are few rows, or
-    if all predictions are right. If a class has a fraction s < 1/K of the rows, the variance of b_k is 1/(K s), so that
-    the mean probability of a rare class is its fraction of the rows.
+    The prior of each log a_j and of the b_k is a standard normal distribution: they stay near zero if there are few
+    rows, or if all predictions are right. If a class has a fraction s < 1/K of the rows, the variance of b_k is
+    1/(K s), so that the mean probability of a rare class is its fraction of the rows.
 
     Parameters
     ----------
-    p : ndarray (n, K)
-        Positive, each row summing to one.
+    scores : tuple of ndarray (n, K)
+        s_j, one or several scores of each class.
     label : ndarray (n,) of int
         The class of each row, 0, …, K − 1.
     omega : ndarray (n,)
@@ -187,29 +187,30 @@ def multinomial_scaling(
 
     Examples
     --------
-    >>> import numpy as np
     >>> p = np.tile([0.5, 0.25, 0.25], (1000, 1))  # and class 1 is as frequent as class 0
-    >>> a, b = multinomial_scaling(p, np.repeat([0, 1, 2], [400, 400, 200]), np.full(1000, 1e-3))
-    >>> q = p[0] ** a * np.exp(b)
+    >>> a, b = multinomial_scaling((np.log(p),), np.repeat([0, 1, 2], [400, 400, 200]), np.full(1000, 1e-3))
+    >>> q = p[0] ** a[0] * np.exp(b)
     >>> (q / q.sum()).round(2)
     array([0.4, 0.4, 0.2])
     """
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
-    logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
-    fraction = np.bincount(label, weights=omega, minlength=p.shape[1])
+    (n, K), J = scores[0].shape, len(scores)
+    rows, weight = np.arange(n), count * omega
+    fraction = np.bincount(label, weights=omega, minlength=K)
     # every class counts as at least one row: a class may be absent from the held-out rows
-    prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(fraction, 1.0 / count), 0.0, 1.0))
+    prior = np.append(np.ones(J), np.clip(K * np.maximum(fraction, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
-        a = np.exp(v[0])
-        odds = a * logs + v[1:]
+        a = np.exp(v[:J])
+        odds = sum(a[j] * scores[j] for j in range(J)) + v[J:]
         odds = odds - logsumexp(odds, axis=1, keepdims=True)
         wrong = np.exp(odds)
         wrong[rows, label] -= 1.0
         wrong *= weight[:, None]
         value = -float(weight @ odds[rows, label]) + 0.5 * float(v @ (prior * v))
-        return value, np.concatenate([[a * np.sum(wrong * logs)], np.sum(wrong, axis=0)]) + prior * v
+        by_weight = [a[j] * np.sum(wrong * scores[j]) for j in range(J)]
+        return value, np.append(by_weight, np.sum(wrong, axis=0)) + prior * v
 
-    bounds = [(-3.0, 3.0)] + [(-20.0, 20.0)] * p.shape[1]
-    found = minimize(minus_likelihood, np.zeros(p.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
-    return float(np.exp(found[0])), np.asarray(found[1:] - np.mean(found[1:]))
+    bounds = [(-8.0, 3.0)] * J + [(-20.0, 20.0)] * K
+    found = minimize(minus_likelihood, np.zeros(J + K), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return np.exp(found[:J]), np.asarray(found[J:] - np.mean(found[J:]))

@@ -229,7 +229,7 @@ def calibration(model: Any, task: Task) -> str:
     """The kind of post-fit calibration of the model."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
-        calibrated = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
+        calibrated = any(hasattr(model, name) for name in ("shift_", "class_scale_", "share_scale_"))
         return f"{what} were calibrated on held-out rows" if calibrated else f"{what} were not calibrated"
     if hasattr(model, "calibration_"):
         return "intervals are conformal, by rows kept aside"

@@ -94,8 +94,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         X : array (n, d)
         theta : float, array (q,) or None
             In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes: the costs of false negatives of each
-            class, (K,) or (q, K). The result is then f_k(x)(θ), or log θ_k p_k(x) minus its mean if decisions are
-            ``calibrated``, (n, K) or (n, q, K), and the largest value decides.
+            class, (K,) or (q, K). The result is then log θ_k p_k(x) minus its mean, (n, K) or (n, q, K), and the
+            largest value decides.
         per_sample : bool, default=False
             Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the result is h(x_i)(θ_i).
         """
@@ -185,11 +185,11 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         On Θ = [low, high] the probability lies between (1 − high)/2 and (1 − low)/2. It keeps a distance of 1/(n + 2)
         from 0 and 1, where n is ``n_samples_fit_``, because n rows contain no information on rarer events.
 
-        K > 2 classes: column k is the fraction of all costs at which class k wins. For the costs of
-        :class:`~infinitask.measures.ClassCosts`, which are used whatever ``measure`` is, this is P(y = classes_[k] | x)
-        if decisions are optimal. If decisions are ``calibrated``, as they are by default, fractions s become
-        s_k^a exp(b_k), normalised, with a and b from held-out rows; see ``share_scale_``. No column is below about
-        1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
+        K > 2 classes: the decision for a class against all others flips at a trade-off, as above, and its odds are
+        those of the fraction of trade-offs at which it is positive. Log-odds o_k and the mean m_k of the field become
+        p_k ∝ exp(a o_k + c m_k + b_k), with a, c and b from held-out rows if decisions are ``calibrated``, as they are
+        by default, and else a = 1, c = 0 and b = 0. No column is below about 1/((n + K)(K − 1)), and the largest is
+        that of the decision at equal costs.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
 """More than two classes: costs of errors, decisions and probabilities.
 
-The classifier of two classes has one number θ and one field. With K > 2 classes, θ = (θ_1, …, θ_K) are the costs of
-false negatives of each class, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
-:class:`~infinitask.losses.MultiClassHinge`, the fields are coupled by :class:`~infinitask.kernels.ClassTask`, and the
-measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything else is the same as in every fit.
+With K > 2 classes there is a field for each class against all others, and a trade-off for each. Their probabilities are
+coupled, and with costs θ = (θ_1, …, θ_K) of false negatives of each class the largest θ_k p_k decides. The loss is
+:class:`~infinitask.losses.OneAgainstRest`, and :class:`~infinitask.kernels.ClassTask` keeps the fields apart.
+Everything else is the same as in every fit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 from infinitask._base.validation import finite
-from infinitask.calibration._class_probabilities import (
-    ShareScale,
-    away_from_zero,
-    cost_points,
-    winning_fractions_in_blocks,
-    with_classes,
-)
-from infinitask.estimators._parameters import ROUNDING, check_nodes
-from infinitask.tasks.classes import class_costs, for_classes
+from infinitask.calibration._class_probabilities import ClassScale, class_scores, trade_off_levels, with_classes
+from infinitask.estimators._parameters import ROUNDING
+from infinitask.estimators._winning_fractions import coupled_fields, winning_probabilities
+from infinitask.tasks import ClassesTask
+from infinitask.tasks.classes import class_costs
 
 if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
@@ -148,19 +144,15 @@ def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:
 
 # -------------------------------------------------------------------------------------------------- predictions
 def decision_values(model: BaseInfiniteTask, X: Any, theta: Any, per_sample: bool) -> HostArray:
-    """Decision values, which sum to zero: (n, K) for one list of costs or one for each row, (n, q, K) for several.
-
-    They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
-    costs and decide better than the field at a single θ, especially if a class is rare.
-    """
+    """Decision values, log θ_k p_k minus its mean: (n, K) for one list of costs or one for each row, else (n, q, K)."""
     costs, single = class_costs(costs_by_name(theta, model.classes_), model.classes_.size)
     if per_sample and costs.shape[0] != _num_samples(X):
         raise ValueError(
             f"theta holds {costs.shape[0]} lists of costs for {_num_samples(X)} rows of X; with per_sample=True "
             "give one for each input."
         )
-    if _scale_of(model) is None:
-        values = _fields(model, model._inputs(X), costs, per_sample)
+    if isinstance(model.recipe_.task, ClassesTask) and not hasattr(model, "share_scale_"):
+        values = coupled_fields(model, model._inputs(X), costs, per_sample)
     else:
         p = probabilities(model, X)
         values = np.log(np.maximum(costs, 1e-300)) + np.log(p if per_sample else p[:, None, :])
@@ -168,53 +160,18 @@ def decision_values(model: BaseInfiniteTask, X: Any, theta: Any, per_sample: boo
     return values[:, 0] if single and not per_sample else values
 
 
-def _scale_of(model: BaseInfiniteTask) -> ShareScale | None:
-    """The post-fit calibration; None if decisions are those of the field."""
-    return getattr(model, "share_scale_", None)
-
-
-def _fields(model: BaseInfiniteTask, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
-    """f_k(x)(θ) for a checked X."""
-    field, found, (q, K) = model.field_, [], costs.shape
-    if field.knows_nodes_only:
-        costs = check_nodes("theta", costs, model.nodes_)
-    tasks = with_classes(costs)
-    for rows, block in model._dense_blocks(X):
-        if per_sample:
-            own = tasks.reshape(q, K, K + 1)[rows]
-            found.append(np.stack([field.paired(block, own[:, k]) for k in range(K)], axis=1))
-        else:
-            found.append(field(block, tasks).reshape(-1, q, K))
-    return np.concatenate(found)
-
-
 def probabilities(model: BaseInfiniteTask, X: Any) -> HostArray:
-    """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
-    X, K, field, scale = model._inputs(X), model.classes_.size, model.field_, _scale_of(model)
-    known = field.knows_nodes_only
-    points = model.nodes_ if known else for_classes(cost_points(K), model.class_order_)
-    equal = np.full((1, K), 1.0 / K)
-    # if decisions follow the probabilities, the two agree already
-    decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
-    fields, found = field.at(with_classes(points)), []  # ψ of all these tasks is computed once
+    """(n, K): the probabilities of all classes, coupled; normalised odds if they are not calibrated."""
+    X, K, n = model._inputs(X), model.classes_.size, model.n_samples_fit_
+    if isinstance(model.recipe_.task, ClassesTask):
+        return winning_probabilities(model, X)
+    levels = trade_off_levels(model.field_, model.nodes_, model.measure_.support)
+    scale = getattr(model, "class_scale_", None) or ClassScale.uncalibrated(K)
+    fields, found = model.field_.at(with_classes(levels[:, None], K)), []
     for _, block in model._dense_blocks(X):
-
-        def values(rows: slice, block: Any = block) -> HostArray:
-            return fields(block[rows, :])
-
-        p = winning_fractions_in_blocks(values, block.shape[0], points)
-        p = away_from_zero(p, model.n_samples_fit_)
-        p = p if scale is None else scale(p, model.n_samples_fit_)
-        found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
-    return np.concatenate(found)
-
-
-def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
-    """Probabilities (n, K) changed so that the one at ``decided`` (n,) is the largest.
-
-    If it is not, it is raised just above the largest; the sum stays one.
-    """
-    wrong = np.flatnonzero(np.argmax(p, axis=1) != decided)
-    p[wrong, decided[wrong]] = np.max(p[wrong], axis=1) * (1.0 + 1e-9)  # above it despite rounding
-    p[wrong] /= np.sum(p[wrong], axis=1, keepdims=True)
+        for rows in row_blocks(block.shape[0], levels.size * K):
+            values = fields(block[rows, :]).reshape(-1, levels.size, K)
+            found.append(scale(class_scores(levels, values, n), n))
+    p = np.empty((X.shape[0], K))
+    p[:, model.class_order_] = np.concatenate(found)
     return p

@@ -14,12 +14,13 @@ from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._many_classes import costs_by_name, several_classes
-from infinitask.estimators._parameters import check_given, recipe_of
+from infinitask.estimators._parameters import check_domain, check_given, recipe_of
 from infinitask.estimators._shared import Continuum, Explorable, estimator
 from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
-from infinitask.measures import Quadrature
-from infinitask.tasks import ClassesTask, CostTask, Task
+from infinitask.measures import ClassCosts, Measure, Quadrature
+from infinitask.measures._spaces import as_measure
+from infinitask.tasks import AgainstRestTask, ClassesTask, CostTask, Task
 from infinitask.tasks.classes import class_costs, class_order
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
@@ -34,10 +35,10 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     θ ∈ [−1, 1] weighs the errors: both cost the same at θ = 0, false negatives cost more if θ > 0, and false positives
     cost more if θ < 0. The second of the sorted ``classes_`` is the positive one.
 
-    K > 2 classes: θ = (θ_1, …, θ_K) are the costs of false negatives of each class, Σ_k θ_k = 1, and each class has a
-    field f_k, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) plus the same ridges. The
-    model predicts the class with the largest f_k(x)(θ); the optimal prediction is the one with the largest θ_k P(y = k
-    | x).
+    K > 2 classes: each class has a field f_k against all others, with s_k = 1 if y = k and s_k = −1 otherwise. All are
+    solved together: min Σ_k [(1/√K) ∫ E c_θ(s_k) (1 − s_k f_k)₊ dμ(θ) + (λ/2)‖h_k‖² + (λ_b/2)‖b_k‖²]. Their decisions
+    at all trade-offs are coupled to probabilities p_k, and with costs θ_k of false negatives of each class the model
+    predicts the class with the largest θ_k p_k.
 
     Parameters
     ----------
@@ -47,21 +48,17 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         Whether decisions are calibrated after the fit, for new rows and rare classes. A row is positive at θ if its
         probability is above (1 − θ)/2. The probability is a logistic function of h(x)(θ) or of its rank (Platt, 1999),
         fitted to the held-out rows of ten additional, less accurate fits. Decisions then go from no positives at θ = −1
-        to only positives at θ = 1. K > 2 classes: the largest θ_k p_k decides, with the fractions p of
-        ``predict_proba``, calibrated on the held-out rows of four additional fits; see ``ShareScale``. False: the
-        formula above. "auto": True if ``alpha`` is "auto", and False if it is a number. ``field_`` and its certificate
-        do not change.
+        to only positives at θ = 1. K > 2 classes: ``predict_proba`` is calibrated on the held-out rows of four
+        additional fits, or of ten with few rows; see ``class_scale_``. False: the formula above; K > 2 classes: the
+        odds of the decisions are normalised. "auto": True if ``alpha`` is "auto", and False if it is a number.
+        ``field_`` and its certificate do not change.
     smoothing : float, default=0.0
         κ: if above 0, the kink of the hinge is rounded: ψ₊^κ(1 − y f) replaces (1 − y f)₊. This is a statistical
         choice; the solver does not need it.
-    quadrature : str or rule, default="gauss-legendre"
-        As in other models. K > 2 classes: "gauss-legendre" means evenly spread costs, always the same; "sobol",
-        "halton" and "monte-carlo" sample costs; rules on a grid do not apply.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on [−1, 1]. K > 2 classes: :class:`~infinitask.measures.ClassCosts`, which is the default,
-        or ``Discrete`` of costs (m, K).
+        μ on Θ; None: uniform on [−1, 1].
     n_nodes : int or None, default=None
-        m; None: 32, and 64 for three to five classes.
+        m; None: 32, 16 for three to five classes, and 8 for more.
     {parameters}
 
     Attributes
@@ -73,12 +70,13 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         repeated k times.
     shift_ : Shift
         The shift added to h(x)(θ); only if decisions of two classes are ``calibrated``.
-    share_scale_ : ShareScale
-        The map from fractions to probabilities; only if decisions of K > 2 classes are ``calibrated``.
+    class_scale_ : ClassScale
+        The map p_k ∝ exp(a o_k + c m_k + b_k) from the log-odds o_k of the decisions of a class, and from the mean m_k
+        of its field, to probabilities; only if decisions of K > 2 classes are ``calibrated``.
     class_order_ : ndarray (K,) of int
-        K > 2 classes, from the rarest on: the class of each coordinate of evenly spread costs.
-    nodes_, weights_ : ndarray
-        The quadrature on Θ: (m,) both; K > 2 classes: nodes (m, K).
+        K > 2 classes: the class of each field, in an order that does not depend on names and on the order of rows.
+    nodes_, weights_ : ndarray (m,)
+        The quadrature on Θ.
     {attributes}
 
     Examples
@@ -127,9 +125,10 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         classes, counted = learnt["classes_"], weight > 0.0
         label = np.searchsorted(classes, y[counted])
         class_costs(costs_by_name(self.theta, classes), classes.size)
-        task = ClassesTask.of(
-            class_order(X[counted], label, weight[counted], classes.size),
-            self.measure,
+        order = class_order(X[counted], label)
+        task = AgainstRestTask.of(
+            classes.size,
+            _trade_offs(self.measure),
             self.quadrature,
             self.n_nodes,
             generator(self.random_state),
@@ -137,12 +136,27 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
             calibrated=self._is_calibrated(),
         )
         targets = np.full(y.shape, task.codes[0])
-        targets[counted] = task.codes[label]
-        learnt["class_order_"] = task.class_order
+        targets[counted] = task.codes[np.argsort(order)[label]]
+        learnt["class_order_"] = order
         kernels = task.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
         return Prepared(recipe_of(given, task, own_measure=True, **kernels), X, targets, weight, learnt)
 
     def _node_rule(self) -> Quadrature:
-        if self.classes_.size == 2:
-            return super()._node_rule()
-        return Quadrature(with_classes(self.nodes_), np.repeat(self.weights_ / self.classes_.size, self.classes_.size))
+        rule, K = super()._node_rule(), self.classes_.size
+        if K == 2:
+            return rule
+        if isinstance(self.recipe_.task, ClassesTask):
+            return Quadrature(with_classes(self.nodes_, K), np.repeat(self.weights_ / K, K))
+        return Quadrature(with_classes(rule.nodes, K), np.repeat(rule.weights / K, K))
+
+
+def _trade_offs(measure: Any) -> Measure:
+    """The measure on the trade-offs of each class; None: uniform on [−1, 1]."""
+    over = as_measure(measure, CostTask().measure)
+    if isinstance(over, ClassCosts):
+        raise ValueError(
+            f"measure={measure!r} was given; each class has trade-offs in [−1, 1] against all others, and costs are "
+            "given to predict. Leave out measure, or give one on [−1, 1], such as Uniform(-0.9, 0.9)."
+        )
+    check_domain(over, CostSensitiveHinge())
+    return over

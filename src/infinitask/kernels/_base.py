@@ -14,7 +14,7 @@ kind           values              k(x, z)
 "ranks"        ranks               k₀(w(x), w(z)), with w_j linear through ``ranks.columns[j]``, constant beyond
 "each"                             (1/d) Σ_j k_j(x_j, z_j); a single part applies to all features
 "matrix"       matrix, tasks       A_ij for the tasks with the names i and j
-"classes"      n_classes           k₀(θ, θ')·(K δ − 1)/(K − 1), δ from the last coordinate
+"classes"      n_classes, coupled  k₀(θ, θ')·δ, or k₀(θ, θ')·(K δ − 1)/(K − 1), δ from the last coordinate
 "python"                           a Python function
 "precomputed"                      a Gram matrix that the caller computes
 "unknown"                          known to the kernel itself only

@@ -144,9 +144,13 @@ def _membership(tasks: Array, names: HostArray) -> Array:
 
 
 class ClassTask(TaskKernel):
-    """Couples the fields of K classes: at every θ they sum to zero.
+    """A field for each of K classes.
 
     A task is (θ, k), a point of Θ followed by the number of a class, and
+
+        k((θ, k), (θ', k')) = k_Θ(θ, θ') δ_kk' .
+
+    The fields share no unknowns. If they are ``coupled``, they sum to zero at every θ:
 
         k((θ, k), (θ', k')) = k_Θ(θ, θ') · (K δ_kk' − 1)/(K − 1) .
 
@@ -160,6 +164,7 @@ class ClassTask(TaskKernel):
         k_Θ. A data-dependent ``gamma`` is computed from the θ.
     n_classes : int, at least 2
         K.
+    coupled : bool, default=True
 
     Examples
     --------
@@ -174,23 +179,26 @@ class ClassTask(TaskKernel):
 
     max_order: ClassVar[int] = 0
 
-    def __init__(self, kernel: Any, n_classes: int) -> None:
+    coupled: bool = True  # of saved kernels that do not say so
+
+    def __init__(self, kernel: Any, n_classes: int, coupled: bool = True) -> None:
         self.kernel = kernel
         self.n_classes = n_classes
+        self.coupled = coupled
 
     def formula(self) -> Formula:
         """Return k_Θ times the similarity of the classes."""
-        return "classes", {"n_classes": self.n_classes}, (task_kernel(self.kernel),)
+        return "classes", {"n_classes": self.n_classes, "coupled": self.coupled}, (task_kernel(self.kernel),)
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]
-        """Whether different θ share nothing; different classes are always coupled."""
+        """Whether different θ share nothing."""
         return task_kernel(self.kernel).diagonal
 
     def resolve(self, nodes: Array) -> Self:
         """Return a copy with k_Θ resolved on the θ of the nodes."""
         first = nodes[nodes[:, -1] == nodes[0, -1], :-1]  # one class is enough: all have the same θ
-        return type(self)(task_kernel(self.kernel).resolve(first), self.n_classes)
+        return type(self)(task_kernel(self.kernel).resolve(first), self.n_classes, self.coupled)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp, K = namespace(S, T), count("ClassTask: n_classes", self.n_classes, least=2)
@@ -199,4 +207,4 @@ class ClassTask(TaskKernel):
                 "ClassTask was given tasks with one coordinate; give θ and, last, the number of the class."
             )
         same = xp.astype(xp.abs(S[:, -1:] - T[:, -1:].T) < 0.5, S.dtype)
-        return task_kernel(self.kernel)(S[:, :-1], T[:, :-1]) * ((K * same - 1.0) / (K - 1.0))
+        return task_kernel(self.kernel)(S[:, :-1], T[:, :-1]) * ((K * same - 1.0) / (K - 1.0) if self.coupled else same)

@@ -23,7 +23,7 @@ pinball              (0, 1)     [θ − 1, θ]          0            0
 M-quantile           (0, 1)     [θ − 1, θ]          0            κ / (1 − θ), κ / θ
 expectile            (0, 1)     ℝ                   0            1 / (2 (1 − θ)), 1 / (2 θ)
 cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            κ / c, κ / c, with c = (1 + θ y) / 2
-many classes         costs, k   k ≠ y: [−c, 0]      0            κ / c, with c = K² θ_y / 2, r = −1/(K − 1) − h
+many classes         θ, k       s·u ∈ [0, √K c]     0            κ / (√K c), with c = (1 + θ s) / 2, r = s − h
 level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
 ε-insensitive        [0, 1]     [−1, 1]             θ            0
 squared              any        ℝ                   0            1, 1
@@ -39,6 +39,7 @@ To add a loss, write a class with its row in ``_rows.py``.
 
 from ._base import BoxLoss, Loss, Row
 from ._classes import MultiClassHinge as MultiClassHinge
+from ._classes import OneAgainstRest as OneAgainstRest
 from ._convex import ConvexLoss, FunctionLoss
 from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared
 

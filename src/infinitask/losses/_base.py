@@ -119,8 +119,8 @@ class Loss(BaseEstimator, ABC):
     rounding: float = 0.0
     """κ, if the model itself rounds kinks over that length; the non-crossing penalty may be rounded likewise."""
 
-    zero_sum: int = 1
-    """The number of consecutive nodes whose values of h sum to 0, such as those of all classes at one cost; 1: none."""
+    separate_fields: int = 1
+    """The number of groups of tasks whose fields share nothing but φ, such as those of each class."""
 
     target_bound: float | None = None
     """The largest |y| that the loss accepts; None: any."""
@@ -289,16 +289,16 @@ class BoxLoss(Loss):
 
         return check_row(self, theta, y)
 
-    def goal(self, y: Array | None) -> Any:
+    def goal(self, theta: Array, y: Array | None) -> Any:
         """Return the value that h is compared with: the target, or None for 0; an interval without targets has its own.
 
         It is an array, or a number.
         """
         return y
 
-    def residual(self, y: Array | None, h: Array) -> Array:
+    def residual(self, theta: Array, y: Array | None, h: Array) -> Array:
         """Return r = y − h, or −h without targets."""
-        goal = self.goal(y)
+        goal = self.goal(theta, y)
         return -h if goal is None else goal - h
 
     def _soft(self, row: Row, r: Array) -> Array | None:
@@ -343,7 +343,7 @@ class BoxLoss(Loss):
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
         """See :meth:`Loss.pointwise`."""
-        r = self.residual(y, h)
+        r = self.residual(theta, y, h)
         row = self.row(theta, y)
         # u r − (κ/2)(u − v)² is u (r + κv) − (κ/2)u² up to a constant: a centre shifts the residual
         shifted = r if centre is None else r + kappa * centre
@@ -382,7 +382,7 @@ class BoxLoss(Loss):
         xp, kappa = namespace(h), as_entry(kappa, h)
         here: dict[str, Any] = {} if room is None else {"out": h}
         there: dict[str, Any] = {} if room is None else {"out": room}
-        goal = self.goal(y)
+        goal = self.goal(theta, y)
         r = xp.negative(h, **here) if goal is None else xp.subtract(as_entry(goal, h), h, **here)
         if ends == [1, 1]:
             half = 0.5 * weights
@@ -411,7 +411,7 @@ class BoxLoss(Loss):
     ) -> Array:
         """See :meth:`Loss.curvature`: 1/(κ + q) if u is strictly inside its interval, else 0."""
         xp = namespace(h)
-        r = self.residual(y, h)
+        r = self.residual(theta, y, h)
         if centre is not None:
             r = r + kappa * centre
         row = self.row(theta, y)
@@ -440,7 +440,7 @@ class BoxLoss(Loss):
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
-        xp, row, goal = namespace(u), self.row(theta, y), self.goal(y)
+        xp, row, goal = namespace(u), self.row(theta, y), self.goal(theta, y)
         term = xp.zeros_like(u) if goal is None else goal * u
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)

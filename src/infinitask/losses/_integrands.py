@@ -37,7 +37,7 @@ class Distance(BoxLoss):
         self.low = low
         self.high = high
 
-    def goal(self, y: Array | None) -> Any:
+    def goal(self, theta: Array, y: Array | None) -> Any:
         """Return the middle of the interval, or its finite end; None for 0."""
         ends = [end for end in (self.low, self.high) if math.isfinite(end)]
         return sum(ends) / len(ends) or None
@@ -106,9 +106,9 @@ class RescaledRow(_Rescaled, BoxLoss):
         """Whether ω is smooth over s times the distance, and a s times that if its slopes are steeper here."""
         return bool(self.loss.smooth(self.spread * max(1.0, self.steepness) * scale))
 
-    def goal(self, y: Array | None) -> Any:
+    def goal(self, theta: Array, y: Array | None) -> Any:
         """Return (goal − c)/s, which needs no targets."""
-        goal = self.loss.goal(None)
+        goal = self.loss.goal(theta, None)
         return (
             None
             if goal is None and self.centre == 0.0

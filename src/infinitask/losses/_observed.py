@@ -78,7 +78,7 @@ class Observed(BoxLoss):
         """Return v, (n, m)."""
         return targets[..., 1]
 
-    def goal(self, y: Array | None) -> Array | None:
+    def goal(self, theta: Array, y: Array | None) -> Array | None:
         """Return y without v."""
         return None if y is None else y[..., 0]
 

@@ -92,7 +92,7 @@ class Table:
         dtype, shape = term.weights.dtype, (int(kind.max()) + 1, int(term.theta.shape[0]))
         entries = [MISSING[name] if entry is None else entry for name, entry in zip(MISSING, row, strict=True)]
         lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
-        goal = loss.goal(y)
+        goal = loss.goal(term.theta, y)
         if goal is None or np.ndim(goal) == 0:
             goal = np.full((n, 1), 0.0 if goal is None else goal)
         targets = np.array(goal, dtype, order="C")

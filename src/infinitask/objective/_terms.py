@@ -142,7 +142,7 @@ class Integral:
     def residual(self, y: Array | None, h: Array) -> Array:
         """What an interval of slopes is a function of: y − h, or −h without targets."""
         assert isinstance(self.loss, BoxLoss)
-        return self.loss.residual(y, h)
+        return self.loss.residual(self.theta, y, h)
 
     # ----------------------------------------------------------------------------------------------- properties
     @property
@@ -153,7 +153,7 @@ class Integral:
     @property
     def has_goal(self) -> bool:
         """Whether the loss compares h with something else than 0 even without targets."""
-        return isinstance(self.loss, BoxLoss) and self.loss.goal(None) is not None
+        return isinstance(self.loss, BoxLoss) and self.loss.goal(self.theta, None) is not None
 
     def smooth(self, scale: float) -> bool:
         """Whether the loss needs no smoothing because its slope changes slowly over distances of ``scale``."""
@@ -192,9 +192,9 @@ class Integral:
         return bool(own and np.allclose(np.ravel(row.high) * theta, 1.0))
 
     @property
-    def tied(self) -> int:
-        """Number of neighbouring nodes whose values of h sum to 0; 1: none."""
-        return self.loss.zero_sum
+    def separate_fields(self) -> int:
+        """The number of groups of nodes whose fields share nothing but φ."""
+        return self.loss.separate_fields
 
     @cached_property
     def target_size(self) -> float:

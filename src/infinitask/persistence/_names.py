@@ -28,7 +28,7 @@ WHOLE_MODULES = (
 
 OWN_CLASSES = {
     **{f"infinitask.{module}": ALL for module in WHOLE_MODULES.split()},
-    "infinitask.calibration": "ConformalCalibration CrossCalibration Levels Rearrangement ShareScale Shift",
+    "infinitask.calibration": "ClassScale ConformalCalibration CrossCalibration Levels Rearrangement ShareScale Shift",
     "infinitask.field": "Field",
     "infinitask.fitting": "Recipe Relevance Units",
     "infinitask.objective": "Smoothing",

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from infinitask.calibration import ConformalCalibration, CrossCalibration, Levels, ShareScale, Shift
+from infinitask.calibration import ClassScale, ConformalCalibration, CrossCalibration, Levels, ShareScale, Shift
 from infinitask.field import Field
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
@@ -47,6 +47,7 @@ host."""
 FITTED: Mapping[str, Any] = {
     "best_estimator_": BaseEstimator | None,
     "calibration_": ConformalCalibration | CrossCalibration | None,
+    "class_scale_": ClassScale | None,
     "share_scale_": ShareScale | None,
     "field_": Field | None,
     "kernel_": InputKernel | None,

@@ -118,7 +118,7 @@ def continuation_cost(objective: Objective) -> float:
     """The cost of L-BFGS and Newton's method with decreasing smoothing."""
     if objective.size <= FEW_UNKNOWNS:
         return 0.0
-    if objective.integrals[0].tied > 1:
+    if objective.integrals[0].separate_fields > 1:  # Newton's method has the curved pairs of all fields in one system
         return np.inf
     n = int(objective.rows.shape[0])
     # a constant feature represents the bias, which is not part of k(x, x)

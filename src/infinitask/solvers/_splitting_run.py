@@ -222,11 +222,7 @@ class Run:
         """
         xp = namespace(u)
         total = xp.tensordot(self.basis.omega, u, axes=((0,), (0,)))
-        tied, tiny = self.parts[0][0].tied, 1e-30  # 1e-30 also exists in single precision
-        if tied > 1:  # levels of ``tied`` neighbouring nodes sum to 0: their sums over the rows must be equal
-            groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
-            factors = xp.reshape((xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny), total.shape)
-            return factors, factors
+        tiny = 1e-30  # it also exists in single precision
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)

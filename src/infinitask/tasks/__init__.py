@@ -9,7 +9,7 @@ names a loss.
 `CensoredQuantileTask`  conditional quantiles of right-censored targets
 `ExpectileTask`         conditional expectiles
 `CostTask`              decisions between two classes, for every cost of their errors
-`ClassesTask`           decisions between many classes, for every cost of their rows
+`AgainstRestTask`       decisions between many classes, each against all others
 `LevelSetTask`          density level sets, for every fraction outside
 `EpsilonTask`           support vector regression, for every width of the tube
 `RidgePathTask`         ridge regression, for every weight of the ridge
@@ -21,6 +21,7 @@ names a loss.
 from .base import Defaults, Learnt, Order, Task
 from .censored import CensoredQuantileTask as CensoredQuantileTask
 from .censored import Censoring, KaplanMeier
+from .classes import AgainstRestTask as AgainstRestTask
 from .classes import ClassesTask as ClassesTask
 from .cost import CostTask as CostTask
 from .curves import CurveTask as CurveTask
