@@ -24,9 +24,10 @@ class Solving:
 
 @dataclass(frozen=True)
 class Stage:
-    """A new stage of the work begins."""
+    """A new stage of the work begins; ``done`` is the fraction of the calibration before it, if it is a part of it."""
 
     text: str
+    done: float | None = None
 
 
 @dataclass(frozen=True)

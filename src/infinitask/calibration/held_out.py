@@ -32,7 +32,8 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
-from infinitask._base.events import Stage, tell
+from infinitask._base.budget import Budget, current_budget, within
+from infinitask._base.events import CutShort, Stage, tell
 from infinitask.calibration._folds import Folds, JointFits, Splits, solved_one_by_one
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
@@ -95,6 +96,9 @@ class HeldOut:
         They are solved together if no bias has unknowns of its own, no row has copies in several folds, and the gap
         determines h; see :meth:`_determines`.
 
+        There are fewer folds if time runs out, but at least one. An interrupt ends them as well, if the best so far is
+        kept; before the end of the first one, the fit itself takes its place.
+
         Parameters
         ----------
         tol : float
@@ -103,26 +107,41 @@ class HeldOut:
         problem = self.problem
         weight = to_host(problem.objective.sample_weight).astype(np.float64)
         if self.sampled:
-            rows = np.arange(weight.size)
-            return HeldOutFits(rows, np.zeros_like(rows), _features(problem), weight, self.count, [self.field])
+            return self._itself(weight)
         folds = Folds.of_copies(self.copies, FOLDS, only_first=self.count >= ROWS_FOR_ONE_FOLD)
         together = Splitting.solves(problem.objective) and np.all(folds.fraction == 1.0)
         if together and self._determines(tol):
             return self._together(folds, tol)
-        fields = []
-        with one_blas_thread():
+        fields, budget = list[Field](), current_budget()
+        # a solution that time cuts off near its start would have seen the fold
+        with one_blas_thread(), within(Budget()):
             basis = Eigenbasis.of(problem.objective)
             start = Start(self.solution.z, Smoothing(self.solution.smoothing.kappa))
             solved = solved_one_by_one(
                 problem, folds, self.solver, max(self.tol, tol), self.max_iter, start=start, basis=basis
             )
             for k in range(1, folds.count + 1):
-                tell(Stage(f"held-out fit {k} of {folds.count}"))
-                if self.verbose:
-                    print(f"calibration: fit without fold {k} of {folds.count}", file=sys.stderr, flush=True)
-                fields.append(next(solved))
+                if fields and budget.over:
+                    break
+                try:
+                    tell(Stage(f"held-out fit {k} of {folds.count}", (k - 1) / folds.count))
+                    if self.verbose:
+                        print(f"calibration: fit without fold {k} of {folds.count}", file=sys.stderr, flush=True)
+                    fields.append(next(solved))
+                except KeyboardInterrupt as interrupt:
+                    budget.ended_by(interrupt)
+                    tell(CutShort(f"interrupted: calibrated with {len(fields)} of {folds.count} folds"))
+                    break
+        if not fields:
+            return self._itself(weight)
+        folds = folds.only(folds.fold < len(fields))
         count = float(np.sum(self.copies[folds.rows] * folds.fraction))
         return HeldOutFits.of(problem, folds, fields, count)
+
+    def _itself(self, weight: HostArray) -> HeldOutFits:
+        """The fit itself in place of fits that have not seen the rows."""
+        rows = np.arange(weight.size)
+        return HeldOutFits(rows, np.zeros_like(rows), _features(self.problem), weight, self.count, [self.field])
 
     def _determines(self, tol: float) -> bool:
         """Whether a relative gap determines h: (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P.
@@ -154,10 +173,15 @@ class HeldOut:
         tell(Stage(f"held-out fits without each of {folds.count} folds"))
         if self.verbose:
             print(f"calibration: fits without each of {folds.count} folds", file=sys.stderr, flush=True)
-        with one_blas_thread():
-            single = isinstance(objective.rows, np.ndarray)
-            joint = JointFits.of(problem, folds, single=single, least=HELD * objective.alpha)
-            fields = joint.solved(objective.alpha, tol, every=20).fields()
+        try:
+            with one_blas_thread():
+                single = isinstance(objective.rows, np.ndarray)
+                joint = JointFits.of(problem, folds, single=single, least=HELD * objective.alpha)
+                fields = joint.solved(objective.alpha, tol, every=20).fields()
+        except KeyboardInterrupt as interrupt:
+            current_budget().ended_by(interrupt)
+            tell(CutShort("interrupted: calibrated without held-out rows"))
+            return self._itself(to_host(objective.sample_weight).astype(np.float64))
         omega = to_host(objective.sample_weight).astype(np.float64)[folds.rows]
         return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)))
 

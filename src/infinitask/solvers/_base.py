@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import HostArray, namespace
+from infinitask._base.budget import current_budget
 from infinitask._base.events import LISTENER, Solving, tell
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.objective._terms import NO_CURVATURE
@@ -52,6 +53,7 @@ class Reason(Enum):
 
     CONVERGED = "The duality gap {gap:.1e} is within the tolerance {tol:.1e}."
     OUT_OF_EVALUATIONS = f"The {{max_iter}} evaluations allowed were used up {_ABOVE}; raise max_iter or tol."
+    ENDED_EARLY = f"The fit was ended by an interrupt or by max_seconds {_ABOVE}; allow more time, or raise tol."
     LBFGS_STALLED = f"L-BFGS made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
     NEWTON_STALLED = f"Newton's method made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
     STALLED = f"No further progress was possible {_ABOVE}; raise tol or alpha, or rescale the data."
@@ -281,6 +283,7 @@ class Ledger:
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
         self.dual_at: Start | None = None
+        self.budget = current_budget()
         self._started = time.perf_counter()
         self._shown = 0.0
         self._first: tuple[float, float] | None = None
@@ -362,22 +365,29 @@ class Ledger:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the allowed evaluations are used up."""
-        return self.n_evaluations >= self.max_iter
+        """Whether the allowed evaluations, or the time, are used up."""
+        return self.n_evaluations >= self.max_iter or self.budget.over
 
     @property
     def done(self) -> bool:
-        """Whether the aim is reached or the allowed evaluations are used up."""
+        """Whether the aim is reached, or nothing is left to reach it with."""
         return self.certificate.gap <= self.aim or self.exhausted
+
+    def interrupted(self, interrupt: KeyboardInterrupt) -> None:
+        """Keep the best point after an interrupt; raise it again if there is none, or if it ends the whole fit."""
+        if not np.isfinite(self.certificate.primal):
+            raise interrupt
+        self.budget.ended_by(interrupt)
 
     def enough(self, evaluation: Evaluation) -> bool:
         """Whether the optimisation error is below the slack, or too small to affect the gap."""
         return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
-        """Return the solution; its reason is ``stalled`` if neither gap nor maximum of evaluations was reached."""
+        """Return the solution; its reason is ``stalled`` if neither the gap nor a limit was reached."""
         c = self.certificate
-        reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
+        ended = Reason.OUT_OF_EVALUATIONS if self.n_evaluations >= self.max_iter else Reason.ENDED_EARLY
+        reason = Reason.CONVERGED if self.converged else ended if self.exhausted else stalled
         self.show("done")
         return Solution(
             z=c.z,

@@ -67,7 +67,7 @@ def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tupl
             due = int(np.ceil(CHANGE_LATER * step))
         else:
             run.step()
-        if step in (look, last):
+        if step in (look, last) or ledger.budget.over:
             z, primal, dual = run.bounds()
             if dual > best:
                 best, u, sigma = dual, run.u, float(np.median(run.sigma))

@@ -187,7 +187,11 @@ def solve(
         known, most = start is not None or basis is not None, continuation_cost(objective)
         for engine in ENGINES:
             if (engine.uses_start or not known) and engine.worthwhile(objective, most):
-                found, start = engine.run(objective, ledger, start)
+                try:
+                    found, start = engine.run(objective, ledger, start)
+                except KeyboardInterrupt as interrupt:
+                    ledger.interrupted(interrupt)
+                    return ledger.solution()
                 if ledger.converged or ledger.exhausted:
                     return found
     return by_continuation(objective, ledger, start, basis, solver)
@@ -219,22 +223,10 @@ def by_continuation(
         near = basis.smoothing_forth(start.smoothing)
         z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
     path = _Path(ledger, basis, z, smoothing, after)
-    if method == "lbfgs":
-        path.by_lbfgs(here, None)
-    elif method == "newton":
-        path.by_newton(MAX_SOLVE_COST)
-    else:
-        if after:
-            path.by_newton(CHEAP_SOLVE)
-            here = here if ledger.done else ledger.evaluate(path.z, path.smoothing)
-        # each may succeed if the other is stuck
-        for gives_up in (path.expensive, path.stuck):
-            if not ledger.done:
-                path.by_lbfgs(here, gives_up)
-            if not ledger.done:
-                path.by_newton(CHEAP_SOLVE)
-            if not ledger.done:
-                here = ledger.evaluate(path.z, path.smoothing)
+    try:
+        path.follow(here, method)
+    except KeyboardInterrupt as interrupt:
+        ledger.interrupted(interrupt)
     found = ledger.solution(Reason.LBFGS_STALLED if method == "lbfgs" else Reason.NEWTON_STALLED)
     at = found.dual_at
     return replace(
@@ -254,6 +246,26 @@ class _Path:
         self.z = z
         self.smoothing = smoothing
         self.begun = begun
+
+    def follow(self, here: Evaluation, method: str) -> None:
+        """Run L-BFGS, Newton's method, or both in turn, until the gap is reached or none of them makes progress."""
+        ledger = self.ledger
+        if method == "lbfgs":
+            self.by_lbfgs(here, None)
+        elif method == "newton":
+            self.by_newton(MAX_SOLVE_COST)
+        else:
+            if self.begun:
+                self.by_newton(CHEAP_SOLVE)
+                here = here if ledger.done else ledger.evaluate(self.z, self.smoothing)
+            # each may succeed if the other is stuck
+            for gives_up in (self.expensive, self.stuck):
+                if not ledger.done:
+                    self.by_lbfgs(here, gives_up)
+                if not ledger.done:
+                    self.by_newton(CHEAP_SOLVE)
+                if not ledger.done:
+                    here = ledger.evaluate(self.z, self.smoothing)
 
     @cached_property
     def evaluation(self) -> float:

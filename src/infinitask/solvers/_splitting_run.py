@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.budget import current_budget
 from infinitask._base.threads import shared_out
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Solution, Start
@@ -284,7 +285,7 @@ def iterate(
     seen: Callable[[State], int] | None = None,
     by_node: bool = False,
 ) -> State:
-    """Iterate until all gaps are at most ``tol``.
+    """Iterate until all gaps are at most ``tol``, or no time is left.
 
     Parameters
     ----------
@@ -318,15 +319,15 @@ def iterate(
     omega = to_host((splitting if splitting.exact is None else splitting.exact).omega).astype(np.float64)
     run = Run(splitting, alpha, mask @ omega, counts)
     run.take_steps(state.nodes)
-    pulled, due, change = run.pull(state), every, every
+    pulled, due, change, budget = run.pull(state), every, every, current_budget()
     for it in range(1, max_iter + 1):
         measured = it % every == 0 or it == max_iter
         state, pulled, residuals = run.step(state, pulled, measured=measured)
-        if it >= due or it == max_iter:
+        if it >= due or it == max_iter or (measured and budget.over):
             state = run.certified(state)._replace(n_iter=it)
             gap = state.gap * np.abs(state.primal) / np.maximum(np.abs(state.primal), max(floor, 1e-300))
             wait = (0 if np.all(gap <= tol) else every) if seen is None else seen(state)
-            if not wait:
+            if not wait or budget.over:
                 break
             due = it + wait
         if measured and it >= change:
