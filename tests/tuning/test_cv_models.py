@@ -31,7 +31,7 @@ from infinitask.tuning._candidates import (
     ranked,
     relevance,
 )
-from infinitask.tuning._race import walk
+from infinitask.tuning._rules import walk
 from tests.support.scikit_learn_checks import run_checks
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])

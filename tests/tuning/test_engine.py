@@ -18,8 +18,9 @@ from infinitask.losses import Pinball
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _contest, _race
 from infinitask.tuning._candidates import Kind
-from infinitask.tuning._contest import Contest, Progress, QuickFits
+from infinitask.tuning._contest import Contest, QuickFits
 from infinitask.tuning._defaults import LAMBDAS, Effort
+from infinitask.tuning._progress import Progress
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUICK: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0}

@@ -168,6 +168,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "exact_fractions": partial(flag_or_choice, options=("auto", "held-out")),
     "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
     "max_iter": count,
+    "max_seconds": optional(partial(number, low=0.0)),
     "n_jobs": jobs,
     "n_nodes": optional(count),
     "nested": flag,

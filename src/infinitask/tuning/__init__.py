@@ -11,7 +11,7 @@ All compare held-out predictions of the engine in :mod:`infinitask.calibration.h
 from ._one_class_cv import InfiniteOneClassSVMCV
 from ._optuna_search import OptunaSearch
 from ._score_path import score_path
-from ._self_tuned import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
+from ._supervised_cv import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 
 __all__ = [
     "InfiniteCostSensitiveClassifierCV",

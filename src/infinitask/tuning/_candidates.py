@@ -40,6 +40,7 @@ from infinitask.kernels import (
     input_kernel,
 )
 from infinitask.tuning._defaults import (
+    COST_OF_LEARNING,
     FEW_ROWS,
     FOLDS,
     LEARNING_ROWS,
@@ -90,12 +91,15 @@ class Candidate:
         The smallest mean squared error on held-out rows.
     ridge : float
         The corresponding λ/n.
+    own : bool
+        Whether it competes with this λ alone.
     """
 
     name: str
     kind: Kind
     error: float
     ridge: float
+    own: bool = False
 
     @property
     def family(self) -> str:
@@ -298,6 +302,7 @@ def ranked(
     *,
     learner: Learner | None = None,
     stationary_only: bool = False,
+    done: Callable[[float], None] = lambda fraction: None,
 ) -> list[Candidate]:
     """Return the candidates, or given kernels, sorted by their errors, the smallest first.
 
@@ -311,6 +316,8 @@ def ranked(
         Creates kernels that learn from targets.
     stationary_only : bool
         Whether to consider only stationary candidates, which random Fourier features require.
+    done : callable
+        Called with the fraction of the work that is complete; it may raise an error to end it.
     """
     t = normal_scores(y)
     if kernels is None:
@@ -324,13 +331,15 @@ def ranked(
         }
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    goals, rows = np.column_stack([t, _near(y)]), ranking_rows(y)
-    found = [_evaluated(name, kind, X, goals, *rows) for name, kind in kinds.items() if not kind.learns]
-    found += [
-        _evaluated(name, kind, X, goals, *rows)
-        for name, kind in kinds.items()
-        if kind.learns and (kernels is not None or _suits(name.startswith(RANKS), found))
-    ]
+    goals, rows, found = np.column_stack([t, _near(y)]), ranking_rows(y), list[Candidate]()
+    costs = {name: COST_OF_LEARNING if kind.learns else 1.0 for name, kind in kinds.items()}
+    complete, total = 0.0, sum(costs.values())
+    for name, kind in sorted(kinds.items(), key=lambda item: item[1].learns):
+        plain = [candidate for candidate in found if not candidate.kind.learns]
+        if not kind.learns or kernels is not None or _suits(name.startswith(RANKS), plain):
+            found.append(_evaluated(name, kind, X, goals, *rows))
+        complete += costs[name]
+        done(complete / total)
     return sorted(found, key=lambda candidate: candidate.error)
 
 

@@ -6,8 +6,6 @@ created without the rows on which it is compared.
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +15,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
-from infinitask._base.events import Chosen, CutShort, Stage, Tried, Trying, tell
 from infinitask._base.validation import positive_numbers
 from infinitask.calibration._folds import Folds, JointFits, Splits, check_weights, splits_of
 from infinitask.calibration._levels import Levels
@@ -43,43 +40,7 @@ from infinitask.tuning._defaults import (
     QUICK_NODES,
     ROWS_TO_HOLD_OUT,
 )
-
-
-class Progress:
-    """Progress reports of a self-tuned model: lines on standard error, and events for a listener.
-
-    Parameters
-    ----------
-    name : str
-        The name of the model.
-    verbose : int
-        0: silent.
-    """
-
-    def __init__(self, name: str, verbose: int) -> None:
-        self.name, self.verbose = name, verbose
-        self._begun = self._stage = time.perf_counter()
-
-    def say(self, line: str, kind: type[Stage | Chosen | CutShort] = Stage) -> None:
-        """Report a line and an event: another stage, a choice, or an interrupt."""
-        tell(kind(line))
-        self._stage = time.perf_counter()
-        self._print(line)
-
-    def trying(self, count: int, total: int, kernel: str) -> None:
-        """Send an event: a kernel is about to be tried."""
-        tell(Trying(count, total, kernel))
-
-    def tried(self, count: int, total: int, kernel: str, loss: float, best: float) -> None:
-        """Report a kernel that was tried: its loss, the best so far, and the estimated time left in this stage."""
-        tell(Tried(count, total, kernel, loss, best))
-        left = (time.perf_counter() - self._stage) / count * (total - count)
-        self._print(f"{count} of {total} kernels, {kernel}: loss {loss:.4g}, best {best:.4g}; about {left:.0f} s left")
-
-    def _print(self, line: str) -> None:
-        if self.verbose:
-            seconds = time.perf_counter() - self._begun
-            print(f"{self.name}: {seconds:6.1f} s  {line}", file=sys.stderr, flush=True)
+from infinitask.tuning._progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +73,8 @@ class Contest:
         Whether an interrupt ends the comparison and keeps the best candidate so far.
     n_jobs : int or None
         The number of kernels that are compared in parallel processes; the choice does not depend on it.
+    own : int or None
+        The position of a λ that only the default uses.
     """
 
     rows: Prepared
@@ -126,9 +89,10 @@ class Contest:
     landmarks: int | None = None
     keeps_best: bool = False
     n_jobs: int | None = None
+    own: int | None = None
 
     @classmethod
-    def of(cls, model: Any, rows: Prepared, criterion: Loss | None) -> Contest:
+    def of(cls, model: Any, rows: Prepared, criterion: Loss | None, progress: Progress) -> Contest:
         """Create the comparison of a self-tuned model for some rows."""
         assert rows.y is not None
         repeats = _repeated_splits(model.cv, rows, model.random_state, classes=criterion is None)
@@ -151,7 +115,7 @@ class Contest:
             folds=[fold for splits in repeats for fold in splits],
             folds_at_once=len(repeats[0]),
             lambdas=lambdas,
-            progress=Progress(type(model).__name__, model.verbose),
+            progress=progress,
             listed=model.alphas is not None,
             keeps_best=model.on_interrupt == "best",
             n_jobs=model.n_jobs,
@@ -205,6 +169,28 @@ class Contest:
         pairs = ((kept(train), kept(test)) for train, test in self.folds)
         folds = [(train, test) for train, test in pairs if train.size and test.size]
         return replace(self, rows=some, folds=folds, folds_at_once=min(self.folds_at_once, len(folds)))
+
+    # ----------------------------------------------------------------------------------------------------------- λ
+    @cached_property
+    def grid(self) -> HostArray:
+        """Positions of the λ that all kernels use."""
+        return np.setdiff1d(np.arange(self.lambdas.size), [] if self.own is None else [self.own])
+
+    def nearest(self, value: float) -> int:
+        """The position in the grid of the λ that is closest on a logarithmic scale."""
+        return int(np.argmin(np.abs(np.log(self.lambdas[self.grid] / value))))
+
+    def with_own(self, value: float) -> Contest:
+        """Return the same contest with a λ for the default alone."""
+        position = max(1, int(np.searchsorted(-self.lambdas, -value)))  # the first one ignores the features
+        return replace(self, lambdas=np.insert(self.lambdas, position, value), own=position)
+
+    def for_fewer(self, fewer: Contest, rate: float) -> Contest:
+        """Return a contest of fewer rows with the λ of the default divided by a rate."""
+        lambdas = self.lambdas.copy()
+        if self.own is not None:
+            lambdas[self.own] /= rate
+        return replace(fewer, lambdas=lambdas, own=self.own)
 
     @cached_property
     def ignoring(self) -> HostArray:

@@ -42,6 +42,9 @@ LEARNING_ROWS, MAX_SCALED_FEATURES = 200, 60
 features. From LEARNING_ROWS rows on, kernels that learn from targets use rows that the ranking does not use; below it,
 they are created for each fold."""
 
+COST_OF_LEARNING = 8.0
+"""The time to evaluate a kernel that learns from targets, relative to another one."""
+
 MIN_ROWS_TO_LEARN, ROWS_PER_FEATURE_TO_LEARN = 40, 10
 """Metrics are learnt from at least this number of rows, and full ones from this number of rows per feature."""
 
@@ -61,6 +64,11 @@ LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
 
 MAX_FEATURES, RANKS = 1_000, (750, 1_500)
 """The maximum number of features of a fit that is only compared, and the numbers of landmarks to try with many rows."""
+
+
+ROUGH_RANK = 200
+"""The number of landmarks of a fit after an interrupt, and the smallest one if there is little time: below it,
+evaluations of the losses take most of the time."""
 
 
 class Effort(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -19,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
-from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
+from infinitask._base.budget import Budget, OutOfTimeError, current_budget, within
 from infinitask.calibration._folds import Folds, check_weights, solved_one_by_one, splits_of
 from infinitask.calibration._leave_one_out import leave_one_out
 from infinitask.calibration._thresholds import new_row_quantile
@@ -48,6 +49,7 @@ from infinitask.tuning._defaults import (
     QUICK,
     QUICK_NODES,
 )
+from infinitask.tuning._progress import Progress
 from infinitask.tuning._self_tuned import SelfTuned
 
 NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
@@ -177,34 +179,54 @@ class VolumeComparison:
         data, held_out = Data(X, None, weight / np.sum(weight)), Folds.of_splits(splits, weight.size)
         return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose, cv is None)
 
-    def compare(self, kinds: Sequence[Family], n_jobs: int | None, *, keeps_best: bool) -> list[Entrant]:
-        """Compare members of all families and return them; fewer after an interrupt if ``keeps_best``."""
+    def compare(
+        self, kinds: Sequence[Family], n_jobs: int | None, progress: Progress, *, keeps_best: bool
+    ) -> list[Entrant]:
+        """Compare members of all families and return them; fewer if no time is left, or after an interrupt."""
         found: dict[str, Entrant] = {}
-        if n_jobs not in (None, 1):
-            for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(family, {}) for family in kinds):
-                found |= part
         try:
+            progress.begin("race", f"comparing kernels on {self.data.weight.size} rows")
+            if n_jobs not in (None, 1):
+                budget = progress.comparing()
+                for part in Parallel(n_jobs=n_jobs)(delayed(self._walk_within)(budget, family) for family in kinds):
+                    found |= part
             for family in kinds if not found else ():
-                self.walk(family, found)
-        except KeyboardInterrupt:
-            if not (keeps_best and found):
-                raise
-            tell(CutShort("interrupted: the best so far is taken"))
+                self.walk(family, found, progress, kinds)
+        except (KeyboardInterrupt, OutOfTimeError) as stop:
+            progress.stopped(stop, keeps_best=keeps_best)
         return [found[name] for family in kinds for name, _ in family if name in found]
 
-    def walk(self, family: Family, found: dict[str, Entrant]) -> dict[str, Entrant]:
+    def _walk_within(self, budget: Budget, family: Family) -> dict[str, Entrant]:
+        """Compare members of a family in another process, until no time is left."""
+        found: dict[str, Entrant] = {}
+        with within(budget), suppress(OutOfTimeError):
+            self.walk(family, found)
+        return found
+
+    def walk(
+        self, family: Family, found: dict[str, Entrant], progress: Progress | None = None, kinds: Sequence[Family] = ()
+    ) -> dict[str, Entrant]:
         """Compare members of a family, and add them to ``found`` by their names.
 
         The search starts at the middle width and proceeds in both directions while the volume decreases.
         """
+        total = sum(len(each) // 2 + 1 for each in kinds)  # a walk ends early
 
         def at(k: int) -> float:
             name, kernel = family[k]
-            if name not in found:
-                count = len(found) + 1
-                tell(Trying(count, None, name))
+            if name in found:
+                return found[name].area
+            if progress is None:
+                current_budget().check()
                 found[name] = self.entrant(name, kernel)
-                tell(Tried(count, None, name, found[name].area, min(entrant.area for entrant in found.values())))
+                return found[name].area
+            count = len(found) + 1
+            progress.trying(count, None, name)
+            with within(progress.comparing()) as budget:
+                budget.check()
+                found[name] = self.entrant(name, kernel)
+            best = min(entrant.area for entrant in found.values())
+            progress.tried(count, None, name, found[name].area, best, of=max(total, count))
             return found[name].area
 
         best = len(family) // 2
@@ -242,6 +264,12 @@ class VolumeComparison:
         fits = HeldOutFits.of(problem, self.folds, fields, self.folds.rows.size)
         # h without t: fits to other rows have different thresholds
         return new_row_quantile(fits.values(levels), fits.omega, levels), fields
+
+
+def _costs(some: int, n: float) -> dict[str, float]:
+    """The expected seconds of the stages with one thread, which matter only relative to each other."""
+    fit = 1.3 * (n / 3_000.0) ** 2
+    return {"race": 16.0 * (some / MAX_SET_ROWS) ** 2, "fit": fit, "calibration": 6.0 * fit}
 
 
 def _levels(measure: Measure) -> HostArray:
@@ -304,8 +332,14 @@ solver, tol, max_iter, device
     verbose : int
         1: a line for each kernel that is compared; otherwise as there.
     on_interrupt : {"raise", "best"}, default="raise"
-        The effect of Ctrl-C while kernels are compared. "raise" ends the fit. "best" ends the comparison and fits the
-        best kernel so far (with ``n_jobs`` it always ends the fit).
+        The effect of Ctrl-C. "raise" ends the fit. "best" ends the current stage with the best so far: a comparison
+        with the best candidate, or the default if none was tried; the final fit with its best point, certified by
+        ``dual_gap_``, and at most one held-out fit to calibrate it; the calibration with the folds that are done (with
+        ``n_jobs`` an interrupted comparison always ends the fit).
+    max_seconds : float or None
+        The time that the whole fit may take, by the clock; None: no limit. Comparisons end early enough for the final
+        fit and its calibration. If even these take too long, the final fit has fewer landmarks or a larger certified
+        gap, with a warning. The result then depends on the speed of the machine.
 
     Attributes
     ----------
@@ -360,18 +394,22 @@ solver, tol, max_iter, device
         sample_weight : array (n,) or None
         """
         with reported(self, X, y, sample_weight, tuning=True):
-            given, rows = self._begin(X, None, sample_weight)
+            given, rows, progress = self._begin(X, None, sample_weight)
             comparison = VolumeComparison.of(rows, self.cv, check_random_state(self.random_state))
-            X = Data.canonical(rows.X, None, rows.weight).X
-            kinds = families(self.kernels, X, stationary_only=only_stationary(rows.recipe))
+            merged = Data.canonical(rows.X, None, rows.weight)
+            kinds = families(self.kernels, merged.X, stationary_only=only_stationary(rows.recipe))
+            progress.expect(_costs(comparison.data.weight.size, float(np.sum(merged.copies))))
             with one_blas_thread():
-                entrants = comparison.compare(kinds, self.n_jobs, keeps_best=self.on_interrupt == "best")
+                entrants = comparison.compare(kinds, self.n_jobs, progress, keeps_best=self.on_interrupt == "best")
+            if not entrants:  # the default, or the first kernel given by the user
+                name, kernel = kinds[0][len(kinds[0]) // 2]
+                entrants = [Entrant(name, kernel, np.full(comparison.levels.size, np.inf))]
             areas = [entrant.area for entrant in entrants]
             best = int(np.argmin(areas))
-            tell(Chosen(entrants[best].name))
+            progress.say(f"chosen: {entrants[best].name}")
             self.kernel_ = entrants[best].kernel
             chosen = self._estimator(kernel=self.kernel_)
-            self._fitted(chosen, given)
+            self._fitted(chosen, given, progress)
             self.cv_results_ = {
                 "kernels": [entrant.name for entrant in entrants],
                 "levels": comparison.levels,

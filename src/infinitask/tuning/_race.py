@@ -9,7 +9,6 @@ thousands of rows, a subset chooses the kernel; λ and the rank are then refined
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray, one_blas_thread
-from infinitask._base.events import Chosen, CutShort
+from infinitask._base.budget import Budget, OutOfTimeError, current_budget, within
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.kernels import InputKernel
 from infinitask.tuning._candidates import (
@@ -31,8 +30,8 @@ from infinitask.tuning._candidates import (
     ranking_rows,
 )
 from infinitask.tuning._contest import Contest, QuickFits
+from infinitask.tuning._default_model import default_candidate
 from infinitask.tuning._defaults import (
-    CLEARLY_WORSE,
     FEW_ROWS,
     FINALISTS,
     KERNELS,
@@ -40,8 +39,8 @@ from infinitask.tuning._defaults import (
     RANKS,
     ROWS_PER_KERNEL,
     SLIGHTLY_WORSE,
-    TOLERATED_ERRORS,
 )
+from infinitask.tuning._rules import chosen_of, is_hopeless, walk
 
 NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
 """The reason why 'precomputed' is not supported."""
@@ -81,6 +80,7 @@ def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
         Samples the rows that choose the kernel if there are many.
     """
     counted = contest.counted
+    contest.progress.expect(_costs(counted.size, contest.criterion is None))
     with one_blas_thread():
         if counted.size <= MAX_ROWS:
             return _chosen(contest, kernels, rule)
@@ -98,23 +98,62 @@ def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
 
 
 def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
-    """Return the choice based on all rows of a contest."""
-    unit, lambdas = contest.units.spread, contest.lambdas
-    contest.progress.say(f"ranking kernels on {contest.targets.size} rows")
-    entrants = _entrants(contest, kernels)
-    table, last = _raced(contest, entrants, heats=isinstance(kernels, str) and not contest.listed)
-    k, i = chosen_of(table, last.ignoring, rule, last.folds_at_once)
+    """Return the choice based on all rows of a contest; the default if the comparison ends before any result."""
+    automatic, progress = isinstance(kernels, str), contest.progress
+    try:
+        progress.begin("ranking", f"ranking kernels on {contest.targets.size} rows")
+        with within(progress.comparing()):
+            entrants = _entrants(contest, kernels)
+            if automatic:
+                default = default_candidate(contest)
+                entrants = [default, *entrants]
+                contest = contest if contest.listed else contest.with_own(default.ridge)
+        table, last, entrants = _raced(contest, entrants, heats=automatic and not contest.listed)
+        if not np.any(np.isfinite(table)):
+            raise OutOfTimeError
+        bound = float(np.min(table[0].mean(axis=1))) if automatic else np.inf
+        k, i = chosen_of(table, last.ignoring, rule, last.folds_at_once, bound)
+        rate = 1.0 if i in (0, contest.own) else _rate(last, contest)
+        return _selected(contest, entrants, table, last.ignoring, (k, i), rate)
+    except (KeyboardInterrupt, OutOfTimeError) as stop:
+        progress.stopped(stop, keeps_best=contest.keeps_best, then="the default is taken")
+    contest, entrants, i = _only_default(contest, kernels)
+    table = np.full((1, contest.lambdas.size, len(contest.folds)), np.inf)
+    return _selected(contest, entrants, table, contest.ignoring, (0, i), 1.0)
+
+
+def _selected(
+    contest: Contest,
+    entrants: list[Candidate],
+    table: HostArray,
+    ignoring: HostArray,
+    best: tuple[int, int],
+    rate: float,
+) -> Selection:
+    """Return the choice at a position of the table; its λ is multiplied by a rate."""
+    (k, i), unit = best, contest.units.spread
     results = {
         "kernels": [entrant.name for entrant in entrants],
-        "alphas": lambdas / unit,
+        "alphas": contest.lambdas / unit,
         "losses": table * unit,
-        "ignoring_x": last.ignoring * unit,
-        "best": (k, i),
+        "ignoring_x": ignoring * unit,
+        "best": best,
     }
-    alpha = float(lambdas[i] * (_rate(last, contest) if i > 0 else 1.0) / unit)
-    contest.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}", Chosen)
-    kind = entrants[k].kind
+    alpha, kind = float(contest.lambdas[i] * rate / unit), entrants[k].kind
+    contest.progress.begin("kernel", f"chosen: {entrants[k].name}, λ = {alpha:.2g}")
     return Selection(kind.on(np.arange(contest.counted.size)), kind, alpha, results, contest)
+
+
+def _only_default(contest: Contest, kernels: Any) -> tuple[Contest, list[Candidate], int]:
+    """The default, or the first kernel given by the user, without a comparison: the position of its λ is returned."""
+    given = given_kernels(kernels, contest.rows.X[contest.counted], NO_MATRIX)
+    name, kernel = (None, None) if given is None else next(iter(given.items()))
+    default = default_candidate(contest, kernel)
+    default = default if name is None else replace(default, name=name)
+    if contest.listed:
+        return contest, [default], int(contest.grid[contest.nearest(default.ridge)])
+    contest = contest if contest.own is not None else contest.with_own(default.ridge)
+    return contest, [default], int(contest.own or 0)
 
 
 def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) -> Selection:
@@ -123,21 +162,27 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     λ is scaled to the number of rows, then chosen by the loss on a fifth of them. The number of features grows until
     this loss no longer decreases. Held-out rows were not used for the kernel if there are enough others.
     """
-    n, unit, lambdas = contest.targets.size, contest.units.spread, contest.lambdas
+    n, unit, rate = contest.targets.size, contest.units.spread, _rate(choice.contest, contest)
+    contest, choice, begin = _with_ridges_of(contest, choice, rate)
+    lambdas = contest.lambdas
     order = np.random.default_rng(seed).permutation(n)
     order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
     fifth = n // 5
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
-    begin = nearest(lambdas, choice.alpha * unit * _rate(choice.contest, contest))
     best, lowest, columns = choice._replace(kind=Kind.fixed(choice.kernel)), np.inf, list[HostArray]()
+    best = best._replace(alpha=float(lambdas[begin] / unit), contest=replace(contest, landmarks=RANKS[0]))
     for rank in RANKS:
         with_landmarks = replace(contest, landmarks=rank)
         try:
-            column = path_of(with_landmarks, best.kind, begin)[:, 0] * unit
-        except KeyboardInterrupt:
-            if not (contest.keeps_best and columns):
-                raise
-            contest.progress.say("interrupted: the best so far is taken", CutShort)
+            contest.progress.begin(stage_of(rank), f"refining λ on {n} rows with {rank} features")
+            with within(contest.progress.comparing()) as budget:
+                if not contest.progress.worthwhile(stage_of(rank)):
+                    raise OutOfTimeError
+                column = path_of(with_landmarks, best.kind, begin)[:, 0] * unit
+                if not np.any(np.isfinite(column)):
+                    budget.check()
+        except (KeyboardInterrupt, OutOfTimeError) as stop:
+            contest.progress.stopped(stop, keeps_best=contest.keeps_best)
             break
         columns.append(column)
         i = int(np.argmin(column))
@@ -146,8 +191,28 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
         if column[i] > lowest / SLIGHTLY_WORSE:
             break
         lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
-    found = {"refined": np.array(columns), "best": (choice.results["best"][0], begin)}
+    found = {"refined": np.reshape(columns, (-1, lambdas.size)), "best": (choice.results["best"][0], begin)}
     return best._replace(results=choice.results | found)
+
+
+def _with_ridges_of(contest: Contest, choice: Selection, rate: float) -> tuple[Contest, Selection, int]:
+    """Return a contest of more rows with the λ of a choice, the choice in their order, and the λ to begin with.
+
+    The λ of the default is that of the larger number of rows; only the default uses it.
+    """
+    fewer, (k, i), own = choice.contest, choice.results["best"], choice.contest.own
+    lambdas = fewer.lambdas.copy()
+    if own is not None:
+        lambdas[own] *= rate
+    order = np.argsort(-lambdas, kind="stable")
+    position = None if own is None else int(np.flatnonzero(order == own)[0])
+    used = own is not None and i == own
+    contest = replace(contest, lambdas=lambdas[order], own=None if used else position)
+    begin = position if used else int(contest.grid[contest.nearest(choice.alpha * contest.units.spread * rate)])
+    assert begin is not None
+    alphas, losses = contest.lambdas / contest.units.spread, choice.results["losses"][:, order]
+    results = choice.results | {"alphas": alphas, "losses": losses, "best": (k, begin)}
+    return contest, choice._replace(results=results), begin
 
 
 def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
@@ -157,7 +222,9 @@ def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
     given = given_kernels(kernels, X[counted], NO_MATRIX)
     assert y is not None
     learner = Learner(contest.recipe, contest.targets[counted])
-    ranking = ranked(X[counted], y[counted], given, learner=learner, stationary_only=stationary)
+    ranking = ranked(
+        X[counted], y[counted], given, learner=learner, stationary_only=stationary, done=contest.progress.ranked
+    )
     if given is not None:
         return ranking
     few = max(1, counted.size // ROWS_PER_KERNEL)
@@ -165,7 +232,27 @@ def _entrants(contest: Contest, kernels: Any) -> list[Candidate]:
 
 
 # ------------------------------------------------------------------------------------------------------- the race
-def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest]:
+def stage_of(rank: int) -> str:
+    """The name of the stage that tries a number of landmarks."""
+    return f"{rank} features"
+
+
+def _costs(n: int, classes: bool) -> dict[str, float]:
+    """The expected seconds of the stages with n rows and one thread, which matter only relative to each other.
+
+    Classes take longer than quantiles: more rows are at the kink of their losses, and held-out fits are solved one by
+    one.
+    """
+    few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 4.0 if classes else 1.0
+    costs = {"ranking": 3.0, "heat": 1.2 if few >= FEW_ROWS else 0.0, "finals": 3.6e-3 * few * slower**0.5}
+    costs["kernel"] = 0.5e-3 * few
+    if n > MAX_ROWS:
+        costs |= {stage_of(rank): slower**0.5 * rows * (rank / 750.0) ** 1.4 for rank in RANKS}
+    fit = slower * (1.1 * rows if n > MAX_ROWS else 0.5e-3 * n)
+    return costs | {"fit": fit, "calibration": (0.9 if classes else 0.5) * fit}
+
+
+def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest, list[Candidate]]:
     """Race ranked kernels along descending λ; paths start at the λ of the ranking.
 
     A path over λ listed by the user starts where it ignores the features, which contains no information on a kernel,
@@ -177,28 +264,44 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
         inf for fits that were not computed.
     contest : Contest
         The contest of these losses: an interrupted race may have ended in its heat.
+    entrants : list of Candidate
+        Their kernels, which a heat creates once.
     """
     assert contest.rows.y is not None
-    counted, lambdas = contest.counted, contest.lambdas
-    begins = [0 if contest.listed else nearest(lambdas, entrant.ridge) for entrant in entrants]
+    counted, lambdas, grid = contest.counted, contest.lambdas, contest.grid
+    begins = [0 if contest.listed else int(grid[contest.nearest(entrant.ridge)]) for entrant in entrants]
+    if contest.own is not None:
+        begins[0] = contest.own
     rows, others = ranking_rows(contest.rows.y[counted])
     heat = contest.on(counted[rows])
     worth_it = counted.size >= FEW_ROWS and len(entrants) > FINALISTS and len(heat.folds) == len(contest.folds)
     if not (heats and worth_it):
-        contest.progress.say(f"{len(entrants)} kernels with all rows")
-        return _walked(contest, entrants, begins)[0], contest
+        contest.progress.begin("finals", f"{len(entrants)} kernels with all rows")
+        return _walked(contest, entrants, begins)[0], contest, entrants
+    heat = contest.for_fewer(heat, _rate(heat, contest))
     # kernels that learn from targets are created from the other rows, as for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
-    contest.progress.say(f"{len(entrants)} kernels on {rows.size} rows")
+    contest.progress.begin("heat", f"{len(entrants)} kernels on {rows.size} rows")
     first, ended = _walked(heat, known, begins)
     if not ended:
-        return first, heat
+        return first, heat, _used(contest, entrants, known)
     means = first.mean(axis=2)
-    finalists = np.argsort(np.min(means, axis=1), kind="stable")[:FINALISTS].tolist()
-    begins = [nearest(lambdas, _rate(heat, contest) * lambdas[i]) for i in np.argmin(means, axis=1)]
-    contest.progress.say(f"the best {FINALISTS} with all rows")
+    order = np.argsort(np.min(means, axis=1), kind="stable")
+    finalists = sorted(order[:FINALISTS].tolist() if 0 in order[:FINALISTS] else [0, *order[:FINALISTS]])
+    begins = [
+        begin if entrant.own else int(grid[contest.nearest(_rate(heat, contest) * lambdas[i])])
+        for entrant, begin, i in zip(entrants, begins, np.argmin(means, axis=1), strict=True)
+    ]
+    contest.progress.begin("finals", f"the best {len(finalists)} with all rows")
     last, _ = _walked(contest, entrants, begins, finalists)
-    return (last, contest) if np.any(np.isfinite(last)) else (first, heat)
+    if np.any(np.isfinite(last)):
+        return last, contest, entrants
+    return first, heat, _used(contest, entrants, known)
+
+
+def _used(contest: Contest, entrants: list[Candidate], known: list[Candidate]) -> list[Candidate]:
+    """Return the kernels of an interrupted race: those of its heat if there is no time to learn them from all rows."""
+    return known if contest.progress.comparing().over else entrants
 
 
 def _rate(fewer: Contest, contest: Contest) -> float:
@@ -211,137 +314,57 @@ def _walked(
 ) -> tuple[HostArray, bool]:
     """Return losses of all kernels, or of the finalists, (kernels, λ, folds), and whether all of them were tried.
 
-    An interrupt before the first loss is an error, unless finalists have losses of a heat.
+    The comparison ends early if there is no time left, or after an interrupt if the best so far is kept.
     """
     table = np.full((len(entrants), contest.lambdas.size, len(contest.folds)), np.inf)
-    some = list(range(len(entrants))) if finalists is None else finalists
+    some, progress = list(range(len(entrants))) if finalists is None else finalists, contest.progress
 
     def leader() -> float:
         return np.inf if contest.listed else float(np.min(table.mean(axis=2)))
 
     if contest.n_jobs not in (None, 1):
-        paths = (delayed(path_of)(contest, entrants[k].kind, begins[k]) for k in some)
+        budget = progress.comparing()
+        paths = (delayed(_path_within)(budget, contest, entrants[k].kind, begins[k]) for k in some)
         for k, column in zip(some, Parallel(n_jobs=contest.n_jobs)(paths), strict=True):
-            if begins[k] + 1 < len(column) and is_hopeless(column, begins[k], leader()):
-                column[begins[k] + 2 :], column[: begins[k]] = np.inf, np.inf  # as in a single process
+            part, begin = column[contest.grid], int(np.searchsorted(contest.grid, begins[k]))
+            if not entrants[k].own and begin + 1 < len(part) and is_hopeless(part, begin, leader()):
+                part[begin + 2 :], part[:begin] = np.inf, np.inf  # as in a single process
+                column[contest.grid] = part
             table[k] = column
-        return table, True
+        return table, not budget.over
     for count, k in enumerate(some, 1):
         try:
-            contest.progress.trying(count, len(some), entrants[k].name)  # a listener may interrupt here
-            table[k] = path_of(contest, entrants[k].kind, begins[k], leader())
-        except KeyboardInterrupt:
-            if not contest.keeps_best or (finalists is None and not np.any(np.isfinite(table))):
-                raise
-            contest.progress.say("interrupted: the best so far is taken", CutShort)
+            progress.trying(count, len(some), entrants[k].name)  # a listener may interrupt here
+            with within(progress.comparing()) as budget:
+                budget.check()
+                table[k] = path_of(contest, entrants[k].kind, begins[k], leader())
+        except (KeyboardInterrupt, OutOfTimeError) as stop:
+            progress.stopped(stop, keeps_best=contest.keeps_best)
             return table, False
         loss, best = (contest.units.spread * float(np.min(part.mean(axis=-1))) for part in (table[k], table))
-        contest.progress.tried(count, len(some), entrants[k].name, loss, best)
+        progress.tried(count, len(some), entrants[k].name, loss, best)
     return table, True
 
 
-def nearest(lambdas: HostArray, value: float) -> int:
-    """The position of the λ that is closest on a logarithmic scale."""
-    return int(np.argmin(np.abs(np.log(lambdas / value))))
+def _path_within(budget: Budget, *arguments: Any) -> HostArray:
+    """Return the losses of a kernel in another process."""
+    with within(budget):
+        return path_of(*arguments)
 
 
 def path_of(contest: Contest, kind: Kind, begin: int, leader: float = np.inf) -> HostArray:
-    """Return the losses of a kernel, (k, folds), for the λ visited by :func:`walk`."""
-    lambdas, fits = contest.lambdas, QuickFits(contest, kind)
+    """Return the losses of a kernel, (k, folds), for the λ visited by :func:`walk`; the default has one λ."""
+    lambdas, fits, grid = contest.lambdas, QuickFits(contest, kind), contest.grid
+    column = np.full((lambdas.size, len(contest.folds)), np.inf)
 
     def losses(i: int) -> list[float]:
-        return contest.losses(fits.values(float(lambdas[i])))
+        found = contest.losses(fits.values(float(lambdas[i])))
+        # fits that time cuts off are not those of this λ
+        return [np.inf] * len(found) if current_budget().over else found
 
-    return walk(losses, lambdas.size, begin, contest.ignoring, leader, flat_ends=not contest.listed)
-
-
-# ------------------------------------------------------------------------------------------- rules for the table
-def walk(
-    losses: Callable[[int], list[float]],
-    count: int,
-    begin: int,
-    ignoring: HostArray,
-    leader: float = np.inf,
-    *,
-    flat_ends: bool = True,
-) -> HostArray:
-    """Walk from a first λ to smaller ones until two in a row are clearly worse or nothing changes, then to larger ones
-    while that improves.
-
-    Parameters
-    ----------
-    losses : callable
-        The number of a λ, of ``count`` descending ones → its losses, one for each fold.
-    count, begin : int
-    ignoring : ndarray (folds,)
-        The losses of predictions that ignore the features.
-    leader : float
-        The mean loss of the best path so far; a path ends at its second λ if it is far worse.
-    flat_ends : bool
-        Whether a path ends if its losses no longer change. False for λ that may be close to each other.
-
-    Returns
-    -------
-    ndarray (count, folds)
-        inf for every λ that was not visited.
-    """
-    column, folds = np.full((count, ignoring.size), np.inf), ignoring.size
-    misses = 0
-    for i in range(begin, count):
-        column[i] = losses(i)
-        best = int(np.argmin(column.mean(axis=1)))
-        # a smaller λ cannot win if the folds agree that this one is worse, or if it is and the best λ uses X
-        far = np.mean(column[i]) > CLEARLY_WORSE * np.mean(column[best])
-        lost = (far and surely_worse(ignoring, column[best], folds)) or _is_worse(column[i], column[best], folds)
-        misses = misses + 1 if lost else 0
-        if (misses == 2 and i > best) or (flat_ends and _is_flat(column[begin : i + 1], ignoring)):
-            break
-        if i == begin + 1 and is_hopeless(column, begin, leader):
-            return column
-    for i in range(begin - 1, -1, -1):
-        if _is_worse(column[i + 1], column[int(np.argmin(column.mean(axis=1)))], folds):
-            break
-        column[i] = losses(i)
+    if begin == contest.own:
+        column[begin] = losses(begin)
+    else:
+        start, how = int(np.searchsorted(grid, begin)), {"flat_ends": not contest.listed}
+        column[grid] = walk(lambda i: losses(int(grid[i])), grid.size, start, contest.ignoring, leader, **how)
     return column
-
-
-def _is_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
-    """Whether the folds agree that a λ is worse than the best one, by a relevant difference."""
-    return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
-
-
-def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
-    """Whether the last losses of a path (λ, folds) are all equal, and not those of ignoring the features."""
-    last = path[-4:].mean(axis=1)
-    alike, known = np.max(last) <= SLIGHTLY_WORSE * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
-    return bool(last.size == 4 and alike and known)
-
-
-def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
-    """Whether a path is far worse than the best one at its first two λ, and does not approach it fast."""
-    better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
-    return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if worse > 0.0 else False
-
-
-def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
-    """The positions of the kernel and of λ; the first λ if nothing is better than ignoring the features."""
-    means = table.mean(axis=2)
-    k, i = (int(place) for place in np.unravel_index(np.argmin(means), means.shape))
-    if not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS if rule == "best" else 1.0):
-        return k, 0
-    if rule == "best":
-        return k, i
-    near = (j for j in range(i) if means[k, j] <= CLEARLY_WORSE * means[k, i])
-    return k, next((j for j in near if not surely_worse(table[k, j], table[k, i], folds, TOLERATED_ERRORS)), i)
-
-
-def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
-    """Whether the mean difference exceeds a number of standard errors.
-
-    Repeats reduce the variance of the mean but reuse the same rows: the standard error is that of a single repeat.
-    """
-    if not np.all(np.isfinite(losses)):
-        return True
-    difference = losses - best
-    error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
-    return bool(np.mean(difference) > errors * error)
