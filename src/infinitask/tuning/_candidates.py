@@ -48,10 +48,10 @@ from infinitask.tuning._defaults import (
     MAX_ROWS,
     MAX_SCALED_FEATURES,
     MIN_ROWS_TO_LEARN,
-    MUCH_WORSE,
     OUTLIER,
     RIDGES,
     ROWS_PER_FEATURE_TO_LEARN,
+    SLIGHTLY_WORSE,
 )
 
 RANKS = "ranks: "
@@ -344,9 +344,12 @@ def ranked(
 
 
 def _suits(ranks: bool, plain: list[Candidate]) -> bool:
-    """Whether kernels on the ranks of the features, or on their values, are about as good as the others."""
-    errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
-    return bool(errors) and min(errors) <= MUCH_WORSE * min(candidate.error for candidate in plain)
+    """Whether kernels learn on the ranks of the features, or on their values; on ranks only if these are better."""
+    errors = {True: np.inf, False: np.inf}
+    for candidate in plain:
+        side = candidate.name.startswith(RANKS)
+        errors[side] = min(errors[side], candidate.error)
+    return ranks == (errors[True] < errors[False] / SLIGHTLY_WORSE)
 
 
 def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:

@@ -146,7 +146,7 @@ class Progress:
         expected, left = self.forecast.seconds("fit"), self.finishing(keeps_best=False).left
         if expected is None or SAFETY * expected <= left:
             return None
-        return min(n, max(ROUGH_RANK, int(RANKS[0] * left / (SAFETY * expected))))
+        return min(n, max(ROUGH_RANK, int(RANKS[1] * left / (SAFETY * expected))))
 
     # --------------------------------------------------------------------------------------------------- the reports
     def begin(self, stage: str, line: str, event: type[Stage | Chosen] = Stage) -> None:

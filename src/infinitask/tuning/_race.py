@@ -40,7 +40,7 @@ from infinitask.tuning._defaults import (
     ROWS_PER_KERNEL,
     SLIGHTLY_WORSE,
 )
-from infinitask.tuning._rules import chosen_of, is_hopeless, walk
+from infinitask.tuning._rules import chosen_of, is_hopeless, is_worse, walk
 
 NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
 """The reason why 'precomputed' is not supported."""
@@ -170,7 +170,7 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     fifth = n // 5
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
     best, lowest, columns = choice._replace(kind=Kind.fixed(choice.kernel)), np.inf, list[HostArray]()
-    best = best._replace(alpha=float(lambdas[begin] / unit), contest=replace(contest, landmarks=RANKS[0]))
+    best = best._replace(alpha=float(lambdas[begin] / unit), contest=replace(contest, landmarks=RANKS[1]))
     for rank in RANKS:
         with_landmarks = replace(contest, landmarks=rank)
         try:
@@ -188,9 +188,12 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
         i = int(np.argmin(column))
         alpha = float(lambdas[i] / unit)
         contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
-        if column[i] > lowest / SLIGHTLY_WORSE:
+        enough = column[i] > lowest / SLIGHTLY_WORSE
+        # the first number only tells whether more landmarks help
+        if column[i] < lowest and (not enough or rank == RANKS[1]):
+            lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
+        if enough:
             break
-        lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
     found = {"refined": np.reshape(columns, (-1, lambdas.size)), "best": (choice.results["best"][0], begin)}
     return best._replace(results=choice.results | found)
 
@@ -286,8 +289,7 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
     if not ended:
         return first, heat, _used(contest, entrants, known)
     means = first.mean(axis=2)
-    order = np.argsort(np.min(means, axis=1), kind="stable")
-    finalists = sorted(order[:FINALISTS].tolist() if 0 in order[:FINALISTS] else [0, *order[:FINALISTS]])
+    finalists = _finalists(first, heat.folds_at_once)
     begins = [
         begin if entrant.own else int(grid[contest.nearest(_rate(heat, contest) * lambdas[i])])
         for entrant, begin, i in zip(entrants, begins, np.argmin(means, axis=1), strict=True)
@@ -297,6 +299,14 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
     if np.any(np.isfinite(last)):
         return last, contest, entrants
     return first, heat, _used(contest, entrants, known)
+
+
+def _finalists(table: HostArray, folds: int) -> list[int]:
+    """The positions of the best kernels of a heat, the best one first, without those that the folds agree are worse."""
+    means = table.mean(axis=2)
+    bests = [table[k, i] for k, i in enumerate(np.argmin(means, axis=1))]
+    order = np.argsort(np.min(means, axis=1), kind="stable").tolist()
+    return [k for k in order[:FINALISTS] if not is_worse(bests[k], bests[order[0]], folds)]
 
 
 def _used(contest: Contest, entrants: list[Candidate], known: list[Candidate]) -> list[Candidate]:

@@ -49,14 +49,14 @@ def walk(
         best = int(np.argmin(column.mean(axis=1)))
         # a smaller λ cannot win if the folds agree that this one is worse, or if it is and the best λ uses X
         far = np.mean(column[i]) > CLEARLY_WORSE * np.mean(column[best])
-        lost = (far and surely_worse(ignoring, column[best], folds)) or _is_worse(column[i], column[best], folds)
+        lost = (far and surely_worse(ignoring, column[best], folds)) or is_worse(column[i], column[best], folds)
         misses = misses + 1 if lost else 0
         if (misses == 2 and i > best) or (flat_ends and _is_flat(column[begin : i + 1], ignoring)):
             break
         if i == begin + 1 and is_hopeless(column, begin, leader):
             return column
     for i in range(begin - 1, -1, -1):
-        if _is_worse(column[i + 1], column[int(np.argmin(column.mean(axis=1)))], folds):
+        if is_worse(column[i + 1], column[int(np.argmin(column.mean(axis=1)))], folds):
             break
         column[i] = losses(i)
         if current_budget().over:
@@ -64,8 +64,8 @@ def walk(
     return column
 
 
-def _is_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
-    """Whether the folds agree that a λ is worse than the best one, by a relevant difference."""
+def is_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
+    """Whether the folds agree that a λ or a kernel is worse than the best one, by a relevant difference."""
     return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
 
 
