@@ -59,9 +59,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class CutShort:
-    """A comparison was interrupted and continues with the best candidate so far."""
+    """A comparison, or a fit, ended early and continues with the best so far: interrupted, or out of time."""
 
     text: str
+    interrupted: bool = True
 
 
 Event = Solving | Stage | Trying | Tried | Chosen | CutShort

@@ -73,6 +73,12 @@ def _fraction(smallest: float | None) -> float | None:
     return smallest
 
 
+def _seconds(given: float | None) -> float | None:
+    if given is not None and not given > 0.0:
+        raise typer.BadParameter(f"{given:g} was given; it is a number of seconds above 0.")
+    return given
+
+
 Data = Annotated[Path, typer.Argument(help="A table: CSV (any separator) or Parquet.", show_default=False)]
 SavedModel = Annotated[Path, typer.Argument(help="A file made by `infinitask fit`.", show_default=False)]
 Target = Annotated[
@@ -100,6 +106,15 @@ Smallest = Annotated[
     float | None,
     typer.Option(
         "--smallest", callback=_fraction, help="The smallest fraction of level sets; none: by the number of rows."
+    ),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--max-seconds",
+        "--timeout",
+        callback=_seconds,
+        help="Seconds that comparing kernels, and the fit, may take; the best so far is taken then.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")]
@@ -175,6 +190,7 @@ def fit(
     ignore: Ignore = None,
     positive: Positive = None,
     smallest: Smallest = None,
+    max_seconds: MaxSeconds = None,
     output: ModelFile = Path("model.infinitask"),
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -186,7 +202,7 @@ def fit(
     given, table = _steps.rows_to_learn(screen, data, target, task, ignore, positive, only_two)
     tunes = _steps.whether_to_tune(tune, given)
     _steps.announce(screen, given, tunes)
-    model = fitted(given, tunes, seed, screen, smallest)
+    model = fitted(given, tunes, seed, screen, smallest, None if max_seconds is None else Search(None, max_seconds))
     _steps.save_fit(screen, model, given, table, output)
 
 
@@ -199,9 +215,7 @@ def tune(
         int | None,
         typer.Option("--trials", min=1, help="Trials of Optuna; none: some fifty kernels are compared."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", min=0.0, help="Seconds after which the best so far is taken.")
-    ] = None,
+    timeout: MaxSeconds = None,
     storage: Annotated[
         Path | None, typer.Option("--storage", help="A file for the trials; the same command goes on from it.")
     ] = None,
@@ -220,7 +234,7 @@ def tune(
         raise typer.BadParameter("a file for trials was given; say how many with --trials.", param_hint="--storage")
     given, table = _steps.rows_to_learn(screen, data, target, task, ignore, positive, NO_COMPARISON)
     if trials is None and timeout is None:
-        _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
+        _steps.announce(screen, given, True, "--max-seconds 60 ends it after a minute")
     if screen.shows_progress:
         screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
     model = fitted(given, True, seed, screen, smallest, Search(trials, timeout, storage))

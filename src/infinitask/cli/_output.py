@@ -37,19 +37,17 @@ class CommandError(Exception):
 
 
 class ProgressLine:
-    """A terminal line that shows the progress of some work, with a time limit for comparisons.
+    """A terminal line that shows the progress of some work.
 
     Parameters
     ----------
     console : Console
     text : str
         Description of the work.
-    seconds : float or None
-        After this time a comparison ends with the best candidate so far, at least one; None: no limit.
     """
 
-    def __init__(self, console: Console, text: str, seconds: float | None = None) -> None:
-        self.seconds, self.tried = seconds, 0
+    def __init__(self, console: Console, text: str) -> None:
+        self.tried = 0
         self.cut_short = self.ran_out = False
         column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
         self.bar = Progress(
@@ -69,12 +67,9 @@ class ProgressLine:
         return self.bar.tasks[0].elapsed or 0.0
 
     def heard(self, event: Event) -> None:
-        """Show an event, and end a comparison that is over its time limit."""
+        """Show an event."""
         shown: dict[str, Any] = {}
         if isinstance(event, Trying):
-            if self.seconds is not None and self.tried and self.elapsed > self.seconds:
-                self.ran_out = True
-                raise KeyboardInterrupt
             what = f"trying {event.name}" if event.name else f"trial {event.count}"
             shown = {"description": what, "done": event.count - 1, "of": event.total}
         elif isinstance(event, Tried):
@@ -84,8 +79,8 @@ class ProgressLine:
             what = event.text if isinstance(event, Stage) else "fitting the best to all rows"
             shown = {"description": what, "detail": "", "of": None}
         elif isinstance(event, CutShort):
-            self.cut_short = True
-            shown = {"description": "interrupted, fitting the best so far", "of": None}
+            self.cut_short, self.ran_out = True, self.ran_out or not event.interrupted
+            shown = {"description": event.text, "of": None}
         elif isinstance(event, Solving) and self.bar.tasks[0].fields["of"] is None:  # not the fit of a candidate
             shown = {"detail": f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""}
         self.bar.update(self._task, **shown)
@@ -126,17 +121,15 @@ class Screen:
         return self.err.is_terminal and not self.as_json
 
     @contextmanager
-    def step(self, text: str, seconds: float | None = None) -> Iterator[ProgressLine]:
+    def step(self, text: str) -> Iterator[ProgressLine]:
         """Show a line on a terminal during work that takes a while; warnings become notes.
 
         Parameters
         ----------
         text : str
             Description of the work.
-        seconds : float or None
-            The time limit of a comparison, which then ends with the best candidate so far.
         """
-        progress = ProgressLine(self.err, text, seconds)
+        progress = ProgressLine(self.err, text)
         line = progress.bar if self.shows_progress else nullcontext()
         with warnings.catch_warnings(record=True) as caught, line, listening(progress.heard):
             warnings.simplefilter("always")

@@ -109,7 +109,7 @@ def fitted(
     elif smallest is not None:
         raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
     if search is not None and tune:
-        parameters = parameters | {"on_interrupt": "best"}
+        parameters = parameters | {"on_interrupt": "best", "max_seconds": limits.timeout}
     model, calibration = tabular(make(random_state=seed, **parameters)), None
     if rows.task is Task.QUANTILE and not tune:
         if rows.X.shape[0] * CALIBRATION_FRACTION >= MIN_ROWS:
@@ -118,8 +118,8 @@ def fitted(
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
     y, n = rows.y == rows.positive if rows.classes == 2 else rows.y, rows.X.shape[0]
     text = f"fitting {n} rows" + ", comparing kernels" * tune if trials is None else f"{trials} trials on {n} rows"
-    with screen.step(text, limits.timeout) as progress:
-        model = model.fit(rows.X, y) if trials is None else _by_trials(model, rows, y, seed, trials, limits.storage)
+    with screen.step(text) as progress:
+        model = model.fit(rows.X, y) if trials is None else _by_trials(model, rows, y, seed, trials, limits)
         if calibration is not None:
             model.conformalize(calibration.X, calibration.y)
         if rows.classes == 2:
@@ -133,7 +133,7 @@ def fitted(
     return model
 
 
-def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: Path | None) -> Any:
+def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, limits: Search) -> Any:
     """Fit the model that Optuna finds."""
     pipeline = tabular(make_pipeline(StandardScaler(), last(model)))
     Z, y = np.asarray(pipeline[:-1].fit_transform(rows.X, y)), np.asarray(y)
@@ -147,8 +147,9 @@ def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: 
             "alpha": tuple(ridge / unit for ridge in RIDGES),
         },
         n_trials=trials,
+        timeout=limits.timeout,
         scoring=scorer("pinball" if quantiles else "cost"),
-        storage=storage,
+        storage=limits.storage,
         on_interrupt="best",
         random_state=seed,
     ).fit(Z, y)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from math import inf
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,7 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.budget import Budget
 from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
 from infinitask._base.extras import needed
 from infinitask._base.validation import (
@@ -165,11 +166,12 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             study.add_trials([] if kept is None else kept.get_trials())
             done = len(study.get_trials(deepcopy=False))
             total = max(done, self.n_trials)
-            begun, values = time.monotonic(), _values(study)
+            budget, values = Budget(inf if self.timeout is None else self.timeout), _values(study)
             bar = tqdm(total=total, initial=done, desc="search", file=sys.stderr, disable=not self.progress)
             with Parallel(n_jobs=self.n_jobs) as parallel, bar:
                 for k in range(done, self.n_trials):
-                    if values and self.timeout is not None and time.monotonic() - begun >= self.timeout:
+                    if values and budget.over:
+                        tell(CutShort("out of time: the best so far is taken", interrupted=False))
                         break
                     if self.sampler in ("tpe", "random"):  # random numbers depend on the trial, not on this process
                         study.sampler = _sampler(optuna, self.sampler, space, (seed + 7919 * k) % 2**31)

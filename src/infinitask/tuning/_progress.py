@@ -155,9 +155,9 @@ class Progress:
         tell(event(line))
         self._print(line)
 
-    def say(self, line: str, event: type[Stage | CutShort] = Stage) -> None:
-        """Report a line and an event."""
-        tell(event(line))
+    def say(self, line: str) -> None:
+        """Report a line within a stage."""
+        tell(Stage(line))
         self._print(line)
 
     def stopped(
@@ -166,7 +166,13 @@ class Progress:
         """Report why a comparison ends early; an interrupt is raised again unless the best is kept."""
         if isinstance(stop, KeyboardInterrupt) and not keeps_best:
             raise stop
-        self.say(f"{'interrupted' if isinstance(stop, KeyboardInterrupt) else 'out of time'}: {then}", CutShort)
+        self.cut_short(then, interrupted=isinstance(stop, KeyboardInterrupt))
+
+    def cut_short(self, then: str, *, interrupted: bool) -> None:
+        """Report that a stage ends early, and what follows."""
+        line = f"{'interrupted' if interrupted else 'out of time'}: {then}"
+        tell(CutShort(line, interrupted))
+        self._print(line)
 
     def heard(self, event: Event) -> None:
         """Report a held-out fit of the calibration, which is a part of the final fit."""

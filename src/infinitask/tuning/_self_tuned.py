@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.budget import within
-from infinitask._base.events import Chosen, CutShort, listening
+from infinitask._base.events import Chosen, listening
 from infinitask._base.validation import Constraint, check_parameters
 from infinitask.estimators import _frames
 from infinitask.estimators._base import Prepared
@@ -162,11 +162,12 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         except KeyboardInterrupt as stop:
             progress.stopped(stop, keeps_best=keeps_best, then="a rough fit is made")
             rank = min(n, ROUGH_RANK)
-            rough = {"features": Nystroem(rank), "rank": None, "certify": None, "solver": "lbfgs"}
+            rough: dict[str, Any] = {"features": Nystroem(rank), "rank": None, "certify": None, "solver": "lbfgs"}
             rough |= {"tol": ROUGH_GAP, "max_iter": ROUGH_EVALUATIONS}
             self._fitted_to_all(best, given, changes | rough)
         if best.solution_.reason is Reason.ENDED_EARLY:
-            progress.say(f"the final fit ended at a duality gap of {best.dual_gap_:.1e}", CutShort)
+            then = f"the fit has a duality gap of {best.dual_gap_:.1e}"
+            progress.cut_short(then, interrupted=not progress.budget.over)
         return rank
 
     @staticmethod
