@@ -333,13 +333,14 @@ def ranked(
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
     goals, rows, found = np.column_stack([t, _near(y)]), ranking_rows(y), list[Candidate]()
     costs = {name: COST_OF_LEARNING if kind.learns else 1.0 for name, kind in kinds.items()}
-    complete, total = 0.0, sum(costs.values())
+    # kernels learn either on values or on ranks
+    complete, total = 0.0, sum(cost if cost == 1.0 or kernels is not None else 0.5 * cost for cost in costs.values())
     for name, kind in sorted(kinds.items(), key=lambda item: item[1].learns):
         plain = [candidate for candidate in found if not candidate.kind.learns]
         if not kind.learns or kernels is not None or _suits(name.startswith(RANKS), plain):
             found.append(_evaluated(name, kind, X, goals, *rows))
-        complete += costs[name]
-        done(complete / total)
+            complete += costs[name]
+            done(min(1.0, complete / total))
     return sorted(found, key=lambda candidate: candidate.error)
 
 

@@ -216,15 +216,17 @@ class VolumeComparison:
             name, kernel = family[k]
             if name in found:
                 return found[name].area
-            if progress is None:
-                current_budget().check()
-                found[name] = self.entrant(name, kernel)
-                return found[name].area
-            count = len(found) + 1
-            progress.trying(count, None, name)
-            with within(progress.comparing()) as budget:
+            count, budget = len(found) + 1, current_budget()
+            if progress is not None:
+                progress.trying(count, None, name)
+                budget = progress.comparing()
+            with within(budget):
                 budget.check()
-                found[name] = self.entrant(name, kernel)
+                fresh = self.entrant(name, kernel)
+                budget.check()  # fits that time cut off have other volumes
+            found[name] = fresh
+            if progress is None:
+                return fresh.area
             best = min(entrant.area for entrant in found.values())
             progress.tried(count, None, name, found[name].area, best, of=max(total, count))
             return found[name].area
