@@ -23,7 +23,7 @@ class Forecast:
     """An estimate of the time left in a run of several stages.
 
     The costs of the stages relative to each other are known approximately, in any unit. A completed part determines
-    how long a unit takes; the newest stage counts as much as all earlier ones.
+    how long a unit takes; a unit of an earlier stage counts half as much as one of the next.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ class Forecast:
         self.stage: str | None = None
         self._begun = self._at = clock()
         self._fraction = 0.0
-        self._pace: float | None = None
+        self._seconds, self._work = 0.0, 0.0
 
     def begin(self, stage: str | None) -> None:
         """Begin a stage; the previous one is complete, and stages in between are skipped."""
         self.done(1.0)
-        self._pace = self.pace
+        self._seconds, self._work = self._known()
         names = list(self.costs)
         known = names.index(stage) if stage in names else len(names)
         self.costs = {name: self.costs[name] for name in names[known:]}
@@ -64,14 +64,18 @@ class Forecast:
         """A fraction of the current stage is complete."""
         self._fraction, self._at = fraction, self.clock()
 
+    def _known(self) -> tuple[float, float]:
+        """The seconds and the work that are complete, earlier stages with less weight."""
+        work = self._fraction * self.costs.get(self.stage or "", 0.0)
+        if work <= 0.0:
+            return self._seconds, self._work
+        return 0.5 * self._seconds + self._at - self._begun, 0.5 * self._work + work
+
     @property
     def pace(self) -> float | None:
         """Seconds per unit of cost; None if nothing is complete."""
-        work = self._fraction * self.costs.get(self.stage or "", 0.0)
-        if work <= 0.0:
-            return self._pace
-        newest = (self._at - self._begun) / work
-        return newest if self._pace is None else 0.5 * (newest + self._pace)
+        seconds, work = self._known()
+        return seconds / work if work > 0.0 else None
 
     def seconds(self, *stages: str) -> float | None:
         """The expected seconds of some stages; None if nothing is complete."""
@@ -117,6 +121,13 @@ class Progress:
     def expect(self, costs: Mapping[str, float]) -> None:
         """Set the expected costs of the stages that have not begun, relative to each other."""
         self.forecast.costs |= costs
+
+    def expect_next(self, stage: str, ratio: float) -> None:
+        """Insert a stage after the current one, with a cost relative to it."""
+        costs, current = self.forecast.costs, self.forecast.stage or ""
+        cost = costs.get(current, 0.0)
+        later = {name: each for name, each in costs.items() if name != current}
+        self.forecast.costs = {current: cost, stage: ratio * cost} | later
 
     def comparing(self) -> Budget:
         """The time left for comparisons: without what the final fit and its calibration are expected to take."""

@@ -194,6 +194,9 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
             lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
         if enough:
             break
+        following = RANKS[RANKS.index(rank) + 1 :][:1]
+        if following and rank != RANKS[0]:  # usually it is not tried
+            contest.progress.expect_next(stage_of(following[0]), _rank_cost(following[0]) / _rank_cost(rank))
     found = {"refined": np.reshape(columns, (-1, lambdas.size)), "best": (choice.results["best"][0], begin)}
     return best._replace(results=choice.results | found)
 
@@ -240,6 +243,11 @@ def stage_of(rank: int) -> str:
     return f"{rank} features"
 
 
+def _rank_cost(rank: int) -> float:
+    """The time of a path with a number of landmarks, relative to that with the usual number."""
+    return float((rank / RANKS[1]) ** 1.4)
+
+
 def _costs(n: int, classes: bool) -> dict[str, float]:
     """The expected seconds of the stages with n rows and one thread, which matter only relative to each other.
 
@@ -247,12 +255,12 @@ def _costs(n: int, classes: bool) -> dict[str, float]:
     one.
     """
     few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 4.0 if classes else 1.0
-    costs = {"ranking": 3.0, "heat": 1.2 if few >= FEW_ROWS else 0.0, "finals": 3.6e-3 * few * slower**0.5}
-    costs["kernel"] = 0.5e-3 * few
+    costs = {"ranking": 2.4, "heat": 1.2 if few >= FEW_ROWS else 0.0, "finals": 2.4e-3 * few * slower**0.5}
+    costs["kernel"] = 0.1e-3 * few
     if n > MAX_ROWS:
-        costs |= {stage_of(rank): slower**0.5 * rows * (rank / 750.0) ** 1.4 for rank in RANKS}
+        costs |= {stage_of(rank): slower**0.5 * rows * _rank_cost(rank) for rank in RANKS[:2]}
     fit = slower * (1.1 * rows if n > MAX_ROWS else 0.5e-3 * n)
-    return costs | {"fit": fit, "calibration": (0.9 if classes else 0.5) * fit}
+    return costs | {"fit": fit, "calibration": 0.8 * fit}
 
 
 def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest, list[Candidate]]:
@@ -295,6 +303,7 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
         for entrant, begin, i in zip(entrants, begins, np.argmin(means, axis=1), strict=True)
     ]
     contest.progress.begin("finals", f"the best {len(finalists)} with all rows")
+    contest.progress.expect({"finals": len(finalists) / 2 * contest.progress.forecast.costs.get("finals", 0.0)})
     last, _ = _walked(contest, entrants, begins, finalists)
     if np.any(np.isfinite(last)):
         return last, contest, entrants
