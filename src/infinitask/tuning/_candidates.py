@@ -332,25 +332,25 @@ def ranked(
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
     goals, rows, found = np.column_stack([t, _near(y)]), ranking_rows(y), list[Candidate]()
-    costs = {name: COST_OF_LEARNING if kind.learns else 1.0 for name, kind in kinds.items()}
-    # kernels learn either on values or on ranks
-    complete, total = 0.0, sum(cost if cost == 1.0 or kernels is not None else 0.5 * cost for cost in costs.values())
-    for name, kind in sorted(kinds.items(), key=lambda item: item[1].learns):
-        plain = [candidate for candidate in found if not candidate.kind.learns]
-        if not kind.learns or kernels is not None or _suits(name.startswith(RANKS), plain):
-            found.append(_evaluated(name, kind, X, goals, *rows))
-            complete += costs[name]
-            done(min(1.0, complete / total))
+    plain = {name: kind for name, kind in kinds.items() if not kind.learns}
+    learning = {name: kind for name, kind in kinds.items() if kind.learns}
+    expected = len(plain) + COST_OF_LEARNING * len(learning) * (0.5 if kernels is None else 1.0)
+    for name, kind in plain.items():
+        found.append(_evaluated(name, kind, X, goals, *rows))
+        done(len(found) / expected)
+    if kernels is None:
+        learning = {name: kind for name, kind in learning.items() if _suits(name.startswith(RANKS), found)}
+    expected = len(plain) + COST_OF_LEARNING * len(learning)
+    for count, (name, kind) in enumerate(learning.items(), 1):
+        found.append(_evaluated(name, kind, X, goals, *rows))
+        done((len(plain) + COST_OF_LEARNING * count) / expected)
     return sorted(found, key=lambda candidate: candidate.error)
 
 
 def _suits(ranks: bool, plain: list[Candidate]) -> bool:
-    """Whether kernels learn on the ranks of the features, or on their values; on ranks only if these are better."""
-    errors = {True: np.inf, False: np.inf}
-    for candidate in plain:
-        side = candidate.name.startswith(RANKS)
-        errors[side] = min(errors[side], candidate.error)
-    return ranks == (errors[True] < errors[False] / SLIGHTLY_WORSE)
+    """Whether kernels on the ranks of the features, or on their values, are about as good as the others."""
+    errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
+    return bool(errors) and min(errors) <= SLIGHTLY_WORSE * min(candidate.error for candidate in plain)
 
 
 def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
