@@ -223,7 +223,7 @@ CASES = [
     ("kind", "phase"), CASES, ids=lambda value: value if isinstance(value, str) else value.__name__
 )
 def test_an_interrupt_in_any_stage_returns_a_fitted_model(kind: type[Any], phase: str) -> None:
-    X, y = problem(kind)
+    X, y = problem(kind, 50)
     options: dict[str, Any] = SMALL | ({"exact_fractions": "held-out"} if kind is InfiniteOneClassSVMCV else {})
     if phase not in ("ranking", "first", "comparing"):
         options = options | {"kernels": ["rbf", "laplacian"]}

@@ -302,8 +302,8 @@ def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple
         begin if entrant.own else int(grid[contest.nearest(_rate(heat, contest) * lambdas[i])])
         for entrant, begin, i in zip(entrants, begins, np.argmin(means, axis=1), strict=True)
     ]
-    contest.progress.begin("finals", f"the best {len(finalists)} with all rows")
     contest.progress.expect({"finals": len(finalists) / 2 * contest.progress.forecast.costs.get("finals", 0.0)})
+    contest.progress.begin("finals", f"the best {len(finalists)} with all rows")
     last, _ = _walked(contest, entrants, begins, finalists)
     if np.any(np.isfinite(last)):
         return last, contest, entrants
