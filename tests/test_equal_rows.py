@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -53,13 +55,22 @@ def test_a_little_noise_on_the_inputs_changes_little() -> None:
     assert plain > 0.3
 
 
+def test_few_different_rows_are_told() -> None:
+    X = np.random.default_rng(2).poisson(2.0, size=(300, 2)).astype(float)
+    with pytest.warns(UserWarning, match="300 rows are only 3[0-9] different ones"):
+        InfiniteOneClassSVM(n_nodes=20).fit(X)
+
+
 def test_fractions_of_counts_hold_on_new_rows() -> None:
-    rng = np.random.default_rng(2)
-    X, new = (rng.poisson(2.0, size=(n, 2)).astype(float) for n in (300, 4000))
-    with pytest.warns(UserWarning, match="300 rows are only 39 different ones"):
-        model = InfiniteOneClassSVM(n_nodes=20).fit(X)
-    outside = np.mean(model.predict(new, nu=[0.1, 0.3, 0.5]) == -1, axis=0)
-    np.testing.assert_allclose(outside, [0.1, 0.3, 0.5], atol=0.12)
+    found = []
+    for seed in range(2, 6):
+        rng = np.random.default_rng(seed)
+        X, new = (rng.poisson(2.0, size=(n, 2)).astype(float) for n in (300, 4000))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = InfiniteOneClassSVM(n_nodes=20).fit(X)
+        found.append(np.mean(model.predict(new, nu=[0.1, 0.3, 0.5]) == -1, axis=0))
+    np.testing.assert_allclose(np.mean(found, axis=0), [0.1, 0.3, 0.5], atol=0.08)
 
 
 @pytest.mark.parametrize("cls", [InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor])

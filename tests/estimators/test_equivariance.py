@@ -78,7 +78,7 @@ def test_the_self_tuned_model_follows_the_units_of_y() -> None:
     expected = model.fit(X, y).predict(X, levels)
     for a, b in ((1e-6, 0.0), (1e6, 1e12), (1.0, 1e6)):
         found = model.fit(X, a * y + b).predict(X, levels)
-        np.testing.assert_allclose((found - b) / a, expected, atol=1e-6)
+        np.testing.assert_allclose((found - b) / a, expected, atol=1e-5)  # rounding decides where a fit to 1e-4 ends
 
 
 @pytest.mark.parametrize("cls", [InfiniteQuantileRegressor, InfiniteExpectileRegressor])

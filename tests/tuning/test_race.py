@@ -84,8 +84,7 @@ def test_a_heat_leaves_the_best_kernels_to_all_rows(capsys: pytest.CaptureFixtur
     losses = model.cv_results_["losses"]
     tried = np.isfinite(losses).any(axis=(1, 2))
     assert model.cv_results_["kernels"][0] == "default"
-    assert tried[1:].sum() in (_race.FINALISTS - 1, _race.FINALISTS)
-    assert tried[0]
+    assert 1 <= tried.sum() <= _race.FINALISTS  # kernels that clearly lost the heat are not among them
     assert not tried.all()
     assert tried[model.cv_results_["best"][0]]
     said = capsys.readouterr().err
