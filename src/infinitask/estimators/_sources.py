@@ -20,7 +20,7 @@ from sklearn.utils import get_tags
 from infinitask._base.arrays import namespace, to_host
 from infinitask.estimators._frames import as_arrays, framed, output_of
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
-from infinitask.features._recipes import AUTO_CAP
+from infinitask.features._recipes import DEFAULT_RANK
 from infinitask.fitting._data import Data
 from infinitask.fitting._learn import generator
 from infinitask.fitting._recipe import Recipe
@@ -105,7 +105,7 @@ def _features(recipe: Recipe) -> int:
     features = feature_recipe(recipe.features, recipe.rank)
     if needs_all_rows(recipe) is not None or not isinstance(features, (Auto, Nystroem, RandomFourier)):
         return 0
-    return int(features.rank or AUTO_CAP)
+    return int(features.rank or DEFAULT_RANK)
 
 
 def device_of(X: Any, device: str | None) -> str | None:

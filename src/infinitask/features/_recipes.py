@@ -24,11 +24,9 @@ from infinitask.features._cholesky import (
 from infinitask.features._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
-AUTO_CAP = 1500
-"""The maximum rank of `Auto` with more than DIRECT_ROWS rows: n r² operations and n r numbers limit time and memory."""
-
 DEFAULT_RANK = 1000
-"""The number of landmarks, or of random features, if no rank is given."""
+"""The number of landmarks, or of random features, if no rank is given, and the maximum rank of `Auto` with more than
+DIRECT_ROWS rows. With 1500, held-out losses of five tables of 9 000 rows change by −2 to 1.6% at twice the time."""
 
 
 class FeatureRecipe(BaseEstimator, ABC):
@@ -214,7 +212,7 @@ class Auto(FeatureRecipe):
     Parameters
     ----------
     rank : int or None
-        The cap; None: n for n ≤ 3000 rows and 1500 for more.
+        The cap; None: n for n ≤ 3000 rows and 1000 for more.
     left_out : float or None
         The fraction of k(x, x) that features may leave out, on average over the rows. None: a fit of more than 500
         rows to targets chooses it in proportion to nλ, such that it changes held-out losses by a fraction of a percent;
@@ -234,7 +232,7 @@ class Auto(FeatureRecipe):
         self.left_out = left_out
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        cap = AUTO_CAP if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
+        cap = DEFAULT_RANK if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
         mean = 0.0 if self.left_out is None else number("left_out", self.left_out, low=0.0, open_low=False, high=1.0)
         return _by_pivots(Rows(kernel, X), tolerance, cap, rng, mean)
 
