@@ -44,7 +44,7 @@ class Experiment:
     work : callable
         unit, settings → the result to store, made of numbers, strings, lists and dictionaries.
     report : callable
-        records, folder, settings → the files that were written.
+        records, folder, settings → the files that were written. A quick run names the settings that it reduces.
     settings : callable
         quick → the settings that all units share.
     code : tuple of str
@@ -75,7 +75,9 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         Units that contain all of these words, separated by commas; a word may be several, "a|b", of which one is
         enough; "": all units.
     """
-    settings, units = experiment.settings(quick) | ({"quick": True} if quick else {}), experiment.units(quick)
+    full, settings, units = experiment.settings(False), experiment.settings(quick), experiment.units(quick)
+    reduced = sorted(name for name, value in settings.items() if full.get(name) != value and name != "quick")
+    settings |= {"quick": True} if quick else {}
     words = [set(word.split("|")) for word in only.split(",") if word]
     chosen = [unit for unit in units if all(word & set(map(str, unit.values())) for word in words)]
     if not chosen:
@@ -92,7 +94,8 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         strangers = len(store.records.keys() - known)
     if strangers:
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
-    files = experiment.report(records, folder, settings) if records else []
+    told = settings | ({"reduced": reduced} if quick else {})
+    files = experiment.report(records, folder, told) if records else []
     for page in (path for path in files if path.suffix == ".md"):
         provenance = replace(combined(runs), command=here.command, code=here.code)
         page.write_text(signed(page.read_text(encoding="utf-8"), provenance), encoding="utf-8")

@@ -42,18 +42,24 @@ def settings_used(settings: Mapping[str, Any], origins: Mapping[str, str] | None
     Parameters
     ----------
     settings : mapping
+        Of a quick run, "quick" is true and "reduced" names the settings that a full run has otherwise.
     origins : mapping or None
         Of every setting, "printed" in the paper, "inferred" or "ours", with a reason after a colon if there is one.
     """
+    shown = {name: value for name, value in settings.items() if name not in ("quick", "reduced")}
+    reduced = settings.get("reduced", ())
+    quick = "This is a quick run, for a first look: it may have fewer units than a full one, and cheaper settings are "
+    quick = f"{quick}marked as reduced. " if settings.get("quick") else ""
     if origins is None:
-        return f"Settings: {', '.join(f'{name} = {value}' for name, value in settings.items())}."
-    wrong = {name for name in settings if origins.get(name, "").split(":")[0] not in ORIGINS}
+        said = (f"{name} = {value}{' (reduced)' * (name in reduced)}" for name, value in shown.items())
+        return f"{quick}Settings: {', '.join(said)}."
+    wrong = {name for name in shown if origins.get(name, "").split(":")[0] not in ORIGINS}
     if wrong:
         raise ValueError(f"The settings {', '.join(sorted(wrong))} need an origin: {', '.join(ORIGINS)}.")
-    lines = [[name, str(value), origins[name]] for name, value in settings.items() if name != "quick"]
+    lines = [[name, str(value), "reduced" if name in reduced else origins[name]] for name, value in shown.items()]
     return (
-        "Settings, and where they are from: printed in the paper, inferred from its tables or from its authors' "
-        "programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines, numbers=False)
+        f"{quick}Settings, and where they are from: printed in the paper, inferred from its tables or from its "
+        "authors' programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines, numbers=False)
     )
 
 

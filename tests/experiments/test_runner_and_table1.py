@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from experiments import __main__ as command
-from experiments import headline, table1, tuned
+from experiments import headline, pinball, table1, tuned
 from experiments.data import quantile_sets
 from experiments.runner import run
 from experiments.store import Store, known
@@ -252,6 +252,25 @@ def test_every_setting_needs_an_origin() -> None:
         settings_used({"m": 3}, {"m": "somewhere"})
     with pytest.raises(ValueError, match="The settings m need an origin"):
         settings_used({"m": 3}, {})
+
+
+def test_a_quick_run_marks_what_it_reduces(tmp_path: Path) -> None:
+    """A page whose settings have origins must not call a reduced value printed."""
+
+    def settings(quick: bool) -> dict[str, Any]:
+        return pinball.EXPERIMENT.settings(quick) | {"points": 31 if quick else 301}
+
+    drawn = replace(pinball.EXPERIMENT, settings=settings)
+    page = run(drawn, tmp_path, quick=True, jobs=1)[-1].read_text(encoding="utf-8")
+    assert "\nThis is a quick run" in page
+    assert "| points | 31 | reduced |" in page
+    assert "| theta | 0.8 | printed |" in page
+    assert "| quick |" not in page
+    plain = settings_used(settings(True) | {"quick": True, "reduced": ["points"]})
+    assert plain.endswith(" Settings: theta = 0.8, reach = 1.5, points = 31 (reduced).")
+    full = settings_used(settings(False), pinball.ORIGINS)
+    assert "quick" not in full
+    assert "| points | 301 | ours |" in full
 
 
 def test_the_ridge_of_the_bias_does_not_hang_on_a_default() -> None:
