@@ -399,6 +399,56 @@ class Kinked(ConvexLoss):
         return np.sign(h) + 0.0 * theta
 
 
+class Wells(ConvexLoss):
+    """Two wells, 10 on either side of a place, of which the right one is deeper."""
+
+    smooth_scale = np.inf
+
+    def __init__(self, place: float = 50.0) -> None:
+        self.place = place
+
+    def value(self, theta: Any, y: Any, h: Any) -> Any:
+        v = h - self.place
+        return (v**2 - 100.0) ** 2 / 1e4 - 0.02 * v + 0.0 * theta
+
+    def slope(self, theta: Any, y: Any, h: Any) -> Any:
+        v = h - self.place
+        return 4.0 * v * (v**2 - 100.0) / 1e4 - 0.02 + 0.0 * theta
+
+
+def test_convexity_is_checked_where_the_targets_are() -> None:
+    """Far from 0 the function is convex, and a fit rests in the well that is not the deeper one."""
+    y = 49.0 + 0.3 * Y
+    penalty, params = Ridge() + 100.0 * IntegratedPenalty(Wells()), {"kernel": "linear", "alpha": 1.0, "gamma": "auto"}
+    with pytest.warns(UserWarning, match=r"Wells is not convex in h.* the tangent at h = \d\d"):
+        model = model_of(penalty, "squared", **params).fit(X, y)
+    assert model.dual_gap_ == np.inf
+    constant = 58.9
+    at_it = np.mean((y - constant) ** 2) / 2.0 + 100.0 * Wells().value(0.0, None, constant)
+    assert model.objective_ > at_it + 1.0, "it would have been wrong to call the gap small"
+
+
+@each("spread", [1.0, 1e4])
+def test_convexity_of_slopes_is_checked_in_the_units_of_y(spread: float) -> None:
+    """log(1 + v²) is convex only for |v| < 1."""
+
+    class Logarithm(ConvexLoss):
+        def value(self, theta: Any, y: Any, h: Any) -> Any:
+            return np.log1p((h / (50.0 * spread)) ** 2) + 0.0 * theta
+
+        def slope(self, theta: Any, y: Any, h: Any) -> Any:
+            return 2.0 * h / ((50.0 * spread) ** 2 + h**2) + 0.0 * theta
+
+    def fit(width: float) -> Any:
+        measure = (0.4, 0.4 + width)
+        return model_of(Ridge() + IntegratedPenalty(Logarithm(), of="slope"), measure=measure).fit(X, spread * Y)
+
+    with pytest.warns(UserWarning, match="Logarithm is not convex in h"):
+        assert fit(0.1).dual_gap_ == np.inf
+    # over a longer Θ slopes are smaller
+    assert fit(0.5).dual_gap_ <= 1e-4
+
+
 @each("order", [1, -1])
 def test_the_worst_of_several_problems_counts(order: int) -> None:
     penalties = [IntegratedPenalty(Wavy()), IntegratedPenalty(Kinked())][::order]
@@ -443,8 +493,15 @@ def test_a_penalty_of_slopes_that_falls_without_end_is_refused() -> None:
 
 def test_a_concave_function_is_refused_in_its_own_units() -> None:
     pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=r"FunctionLoss falls without end .*: its slope is .* far below 0 and"):
-        model_of(Ridge() + IntegratedPenalty(lambda theta, v: -(v**2) + 0.0 * theta)).fit(X, 1e3 * Y)
+    concave = Ridge() + IntegratedPenalty(lambda theta, v: -(v**2) + 0.0 * theta)
+    with pytest.raises(
+        ValueError, match=r"FunctionLoss is not convex in h: at θ = .*, its slope is .* far below .* and"
+    ):
+        model_of(concave).fit(X, 1e3 * Y)
+    with pytest.raises(ValueError, match=r"FunctionLoss is not convex in h, or its slope"):
+        model_of(concave).fit(X, 1e3 + Y)
+    with pytest.raises(ValueError, match="FunctionLoss is not convex in h"):
+        fitted(Ridge() + IntegratedPenalty(lambda theta, v: v.cos() + 0.0 * theta))
     with pytest.raises(TypeError, match=r"The function of an IntegratedPenalty failed .*; it takes \(θ, v\)"):
         fitted(Ridge() + IntegratedPenalty(lambda v: v**2))
 

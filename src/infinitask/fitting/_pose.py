@@ -27,7 +27,7 @@ from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import TaskKernel, input_kernel, task_kernel
-from infinitask.losses import Loss
+from infinitask.losses import BoxLoss, Loss
 from infinitask.losses._base import Finding
 from infinitask.losses._checks import check_sum
 from infinitask.losses._integrands import check_integrand
@@ -312,25 +312,41 @@ def _integrals(
 
 def _of_penalties(recipe: Recipe, theta: Array, targets: Array | None) -> Iterator[Finding]:
     """Yield the problems of penalties on curves; raise an error if nothing limits the bias that they ask for."""
-    terms = recipe.task.terms
-    endless = [False]
+    terms, wrong = recipe.task.terms, ""
     for penalty, order, _ in terms:
-        found = check_integrand(penalty, theta)
-        endless.append(found is not None and found.endless)
-        if endless[-1] and order == 1 and _free(recipe):
-            raise ValueError(
-                "An IntegratedPenalty of the slope falls without end, so that no bias is the best. Write a penalty "
-                "with a smallest value, or hold the bias by a ridge, for instance alpha_bias=None."
-            )
+        found = check_integrand(penalty, theta, _expected(targets, theta, order))
         if found is not None and not found.endless:
+            wrong = wrong if found.certified else found.sentence
             yield found
-    if any(endless) and _free(recipe):
+    # a row of the table is bounded below, any other convex function may fall without end
+    unsafe = [order for penalty, order, _ in terms if not isinstance(penalty, BoxLoss)] if _free(recipe) else []
+    held = "or hold the bias by a ridge, for instance alpha_bias=None."
+    if 1 in unsafe and check_sum([p for p, order, _ in terms if order == 1], theta, None) is not None:
+        raise ValueError(
+            wrong
+            or "An IntegratedPenalty of the slope falls without end, so there is no minimiser. Write a penalty with a "
+            f"smallest value, {held}"
+        )
+    if 0 in unsafe:
         told = check_sum([recipe.task.loss, *(p for p, order, _ in terms if order == 0)], theta, targets)
         if told is not None:
             raise ValueError(
-                f"The loss with its IntegratedPenalty falls without end: {told}, so that no h is the best. Lower the "
-                "weight of the penalty, or hold the bias by a ridge, for instance alpha_bias=None."
+                wrong
+                or f"The loss with its IntegratedPenalty falls without end: {told}, so there is no minimiser. Lower "
+                f"the weight of the penalty, {held}"
             )
+
+
+def _expected(targets: Array | None, theta: Array, order: int) -> Array | None:
+    """Return the values of h, or of ∂h/∂θ, around which a penalty is checked, (n, 1) or (n, m); None: around 0.
+
+    They are the targets, or their distances from the mean over the length of Θ.
+    """
+    if targets is None or order == 0:
+        return targets
+    xp = namespace(targets)
+    length = float(xp.max(theta) - xp.min(theta)) or 1.0
+    return (targets - xp.mean(targets)) / length
 
 
 def _free(recipe: Recipe) -> bool:

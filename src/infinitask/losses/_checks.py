@@ -142,14 +142,24 @@ def _check_array(method: str, found: Any, h: Array, theta: Array, y: Array | Non
         )
 
 
-def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
+def check_convex(loss: ConvexLoss, theta: Array, y: Array | None, near: Array | None = None) -> Finding | None:
     """Return a finding if a tangent is above the loss, or the slope jumps although the loss claims to be smooth.
 
     Raise an error if shapes or values are wrong, or the loss has no minimum.
+
+    Parameters
+    ----------
+    loss : ConvexLoss
+    theta : array (m,) or (m, d)
+    y : array (n, 1) or (n, m), or None
+    near : array (n, 1) or (n, m), or None
+        Of a loss without targets, the values of h around which it is checked, beside those around 0.
     """
     name = type(loss).__name__
-    theta, y = _some(theta, y)
-    at = [as_like(h, theta) for h in _points(theta, y)]
+    theta, near = _some(theta, y if near is None else near)
+    y = None if y is None else near
+    points = _points(theta, near)
+    at = [as_like(h, theta) for h in points]
     with np.errstate(all="ignore"):  # far from y a loss may overflow
         seen = [loss._value_and_slope(theta, y, h) for h in at]
         for method, index in (("value", 0), ("slope", 1)):
@@ -162,7 +172,7 @@ def check_convex(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | N
         size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
         above = _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y)
     found = above or endless
-    return _slope_jump(loss, theta, y) if found is None and loss.smooth(FINEST) else found
+    return _slope_jump(loss, theta, y, points) if found is None and loss.smooth(FINEST) else found
 
 
 def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array, y: Array | None) -> Finding | None:
@@ -178,15 +188,17 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array, 
     if not np.any(endless):
         return None
     j = int(np.argmax(concave if np.any(concave) else endless))
-    its, centre = ("its", "0") if y is None else ("in the mean over y its", "y")
-    told = (
-        f"{name} falls without end at {_where(theta, None, (0, j))}: {its} slope is {before[j]:.3g} far below {centre} "
-        f"and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and has a smallest "
-        "value"
-    )
+    its, centre = ("its", f"{np.median(P[1][:, j]):.3g}") if y is None else ("in the mean over y its", "y")
+    slopes = f"{its} slope is {before[j]:.3g} far below {centre} and {beyond[j]:.3g} far above"
+    place, advice = _where(theta, None, (0, j)), "Write a loss that is convex in h and has a smallest value"
     if np.any(concave):
-        raise ValueError(f"{told}.")
-    return Finding(f"{told}, or hold the bias by a ridge, for instance alpha_bias=None.", certified=True, endless=True)
+        raise ValueError(f"{name} is not convex in h: at {place}, {slopes}. {advice}.")
+    return Finding(
+        f"{name} falls without end at {place}: {slopes}, so there is no minimiser. {advice}, or hold the bias by a "
+        "ridge, for instance alpha_bias=None.",
+        certified=True,
+        endless=True,
+    )
 
 
 def check_sum(losses: list[Loss], theta: Array, y: Array | None) -> str | None:
@@ -238,9 +250,9 @@ def _tangent_above(
     )
 
 
-def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None) -> Finding | None:
+def _slope_jump(loss: ConvexLoss, theta: Array, y: Array | None, points: list[HostArray]) -> Finding | None:
     """Return a finding if the slope jumps, by repeatedly halving an interval around the jump."""
-    P = np.sort(np.stack(_points(theta, y)), axis=0)
+    P = np.sort(np.stack(points), axis=0)
 
     def at(h: HostArray) -> HostArray:
         return host_double(loss.slope(theta, y, as_like(h, theta)))

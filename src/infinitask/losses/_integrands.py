@@ -12,6 +12,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, namespace
 from infinitask.losses._base import BoxLoss, Finding, Loss, Row, as_entry
+from infinitask.losses._checks import check_convex
 from infinitask.losses._convex import ConvexLoss, FunctionLoss
 
 
@@ -76,10 +77,6 @@ class _Rescaled:
     def steepness(self) -> float:
         """The factor a s of the slopes."""
         return self.weight * self.spread
-
-    def check(self, theta: Array, y: Array | None) -> Finding | None:
-        """Check ω itself, in the units of its user."""
-        return self.loss.check(theta, None)  # type: ignore[no-any-return]
 
     def width(self, theta: Array) -> Array:
         """Return the width of ω over a s: the smoothed part does not depend on the weight."""
@@ -196,12 +193,18 @@ def integrand(given: Any) -> Loss:
     )
 
 
-def check_integrand(loss: Loss, theta: Array) -> Finding | None:
-    """Raise an error if ω cannot be computed, or falls on both sides; return any other problem."""
+def check_integrand(loss: Loss, theta: Array, near: Array | None = None) -> Finding | None:
+    """Raise an error if ω cannot be computed, or falls on both sides; return any other problem.
+
+    ω is checked in the units of its user, around 0 and around the values ``near``, (n, 1) or (n, m), at which it will
+    be computed.
+    """
+    inner = loss
+    if isinstance(loss, _Rescaled):
+        inner, near = loss.loss, None if near is None else loss.spread * near + loss.centre
     try:
-        return loss.check(theta, None)
+        return check_convex(inner, theta, None, near) if isinstance(inner, ConvexLoss) else inner.check(theta, None)
     except TypeError as error:
-        inner = getattr(loss, "loss", loss)
         if isinstance(inner, FunctionLoss):
             raise TypeError(f"The function of an IntegratedPenalty failed ({error}); it takes (θ, v).") from error
         raise TypeError(
