@@ -10,13 +10,14 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from sklearn.base import clone
 
+from infinitask import InfiniteTaskEstimator
 from infinitask.features import integrated_basis, task_features
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._pose import pose
 from infinitask.kernels import Gaussian
 from infinitask.losses._rows import NonCrossing
 from infinitask.measures import Quadrature
-from infinitask.penalties import IntegratedRidge, Penalty, Ridge, SumPenalty
+from infinitask.penalties import IntegratedPenalty, IntegratedRidge, Penalty, Ridge, SumPenalty
 from infinitask.solvers import solve
 from infinitask.tasks import Order, QuantileTask
 from tests.support.each import each
@@ -183,6 +184,38 @@ def test_weights_of_sums_multiply_and_lists_join() -> None:
     assert (IntegratedRidge() + IntegratedRidge()).sees_nodes_only
 
 
+@each(
+    ("params", "sentence"),
+    [
+        ({"weights": [1.0, -5.0]}, r"The weight of a penalty=-5\.0 was given; it must be a finite number above 0"),
+        ({"weights": [1.0, np.nan]}, r"The weight of a penalty=nan was given"),
+        ({"weights": [-1.0, 1.0]}, r"The weight of a penalty=-1\.0 was given"),
+        ({"weights": [1.0]}, r"SumPenalty: 2 penalties and 1 weights were given; .* a weight for each"),
+        ({"penalties": [Ridge(), "ridge"]}, r"SumPenalty: penalties hold 'ridge'; each must be a penalty"),
+    ],
+)
+def test_weights_that_a_search_sets_are_checked(params: dict[str, Any], sentence: str) -> None:
+    """The constructor stores what it is given, so that ``set_params`` may change it later."""
+    integrated = IntegratedPenalty((-np.inf, 0.3))
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    for other in (IntegratedRidge(), integrated):
+        model = InfiniteTaskEstimator(penalty=Ridge() + other, n_nodes=4, alpha=1e-2)
+        model.set_params(**{f"penalty__{name}": value for name, value in params.items()})
+        with pytest.raises((ValueError, TypeError), match=sentence):
+            model.fit(X, X[:, 0])
+
+
+def test_only_a_penalty_without_a_ridge_has_no_quadratic_part() -> None:
+    integrated = IntegratedPenalty((-np.inf, 0.3))
+    assert integrated.quadratic is None
+    assert (2.0 * integrated + integrated).quadratic is None
+    assert isinstance((integrated + Ridge()).quadratic, Ridge)
+    nested = SumPenalty([Ridge() + integrated, 2.0 * IntegratedRidge()], [1.0, 3.0])
+    assert repr(nested.quadratic) == repr(SumPenalty([Ridge(), 2.0 * IntegratedRidge()], [1.0, 3.0]))
+    with pytest.raises(ValueError, match="was given without a ridge"):
+        integrated.basis(task_features(Gaussian(gamma=5.0), quadrature().nodes), Gaussian(gamma=5.0), quadrature())
+
+
 def test_sums_that_make_no_sense_are_named() -> None:
     class Own(Penalty):
         def basis(self, psi: Any, kernel: Any, quadrature: Any) -> Any:
@@ -194,7 +227,7 @@ def test_sums_that_make_no_sense_are_named() -> None:
         (IntegratedRidge() + IntegratedRidge()).basis(psi, kernel, rule)
     with pytest.raises(TypeError, match="implement its method matrix"):
         (Ridge() + Own()).basis(psi, kernel, rule)
-    with pytest.raises(ValueError, match="The weight of a penalty=0 was given"):
+    with pytest.raises(ValueError, match=r"The weight of a penalty=0 was given.* Leave out a penalty of weight 0;"):
         0 * Ridge()
     with pytest.raises(TypeError):
         Ridge() + 1.0

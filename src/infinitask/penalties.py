@@ -41,6 +41,8 @@ from infinitask.measures import Quadrature
 
 __all__ = ["IntegratedPenalty", "IntegratedRidge", "Penalty", "Ridge"]
 
+LEFT_OUT = "Leave out a penalty of weight 0; penalty='ridge' is the ridge alone."
+
 NODE_ERROR = 1e-9
 """The integrated ridge allows any h at the nodes if ψ reproduces the values at the nodes to this accuracy, relative
 to the largest. In several dimensions the Gram matrix of a smooth kernel may be singular to rounding. Then h is limited
@@ -95,9 +97,14 @@ class Penalty(BaseEstimator, ABC):
         )
 
     @property
-    def quadratic(self) -> Penalty:
-        """The quadratic part."""
+    def quadratic(self) -> Penalty | None:
+        """The quadratic part; None if there is none."""
         return self
+
+    @property
+    def inputs_given(self) -> tuple[Any, ...]:
+        """The inputs that integrated penalties name, as they were given."""
+        return ()
 
     def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
         """Return the penalties on curves, multiplied by a weight."""
@@ -117,7 +124,7 @@ class Penalty(BaseEstimator, ABC):
 
     def __mul__(self, factor: Any) -> SumPenalty:
         penalties, weights = _parts(self)
-        factor = number("The weight of a penalty", factor, low=0.0)
+        factor = number("The weight of a penalty", factor, low=0.0, hint=LEFT_OUT)
         return SumPenalty(penalties, [factor * weight for weight in weights])
 
     __rmul__ = __mul__
@@ -125,7 +132,18 @@ class Penalty(BaseEstimator, ABC):
 
 def _parts(penalty: Penalty) -> tuple[list[Penalty], list[float]]:
     """Return the penalties of a sum and their weights; a single penalty is a sum of one term."""
-    return (penalty.penalties, penalty.weights) if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
+    return penalty.parts if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
+
+
+def quadratic_part(penalty: Penalty) -> Penalty:
+    """Return the quadratic part of a penalty, or raise an error that shows the penalty."""
+    quadratic = penalty.quadratic
+    if quadratic is None:
+        raise ValueError(
+            f"penalty={penalty!r} was given without a ridge; it does not limit the norm of h, which may then be any of "
+            "many functions. Add one: Ridge() + the penalty, with a weight for each if you like."
+        )
+    return quadratic
 
 
 class Ridge(Penalty):
@@ -242,12 +260,14 @@ class IntegratedPenalty(Penalty):
         self.inputs = inputs
 
     @property
-    def quadratic(self) -> Penalty:
-        """Raise an error: there is none."""
-        raise ValueError(
-            f"penalty={self!r} was given without a ridge; it does not limit the norm of h, which may then be any of "
-            "many functions. Add one: Ridge() + the penalty, with a weight for each if you like."
-        )
+    def quadratic(self) -> None:
+        """None: the penalty has no quadratic part."""
+        return None
+
+    @property
+    def inputs_given(self) -> tuple[Any, ...]:
+        """See :attr:`Penalty.inputs_given`."""
+        return () if self.inputs is None else (self.inputs,)
 
     def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
         """See :meth:`Penalty.terms`."""
@@ -263,7 +283,7 @@ class IntegratedPenalty(Penalty):
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
         """Raise an error: the penalty is not quadratic."""
-        return self.quadratic.basis(psi, kernel, quadrature)
+        return quadratic_part(self).basis(psi, kernel, quadrature)
 
 
 class SumPenalty(Penalty):
@@ -297,24 +317,41 @@ class SumPenalty(Penalty):
         return all(penalty.sees_nodes_only for penalty in self.penalties)
 
     @property
-    def quadratic(self) -> Penalty:
+    def parts(self) -> tuple[list[Penalty], list[float]]:
+        """The penalties and their weights, checked: the parameters of a search may have changed them."""
+        penalties, weights = list(self.penalties), list(self.weights)
+        if len(penalties) != len(weights) or not penalties:
+            raise ValueError(
+                f"SumPenalty: {len(penalties)} penalties and {len(weights)} weights were given; it takes at least one "
+                "penalty, and a weight for each."
+            )
+        for part in penalties:
+            if not isinstance(part, Penalty):
+                raise TypeError(f"SumPenalty: penalties hold {part!r}; each must be a penalty, such as Ridge().")
+        return penalties, [number("The weight of a penalty", weight, low=0.0, hint=LEFT_OUT) for weight in weights]
+
+    @property
+    def quadratic(self) -> Penalty | None:
         """The sum of the quadratic penalties; a single one of weight 1 by itself."""
-        pairs = list(zip(self.penalties, self.weights, strict=True))
-        kept = [(part, a) for part, a in pairs if not isinstance(part, IntegratedPenalty)]
-        if len(kept) == len(pairs):
-            return self
+        pairs = [(part.quadratic, a) for part, a in zip(*self.parts, strict=True)]
+        kept, weights = [part for part, _ in pairs if part is not None], [a for part, a in pairs if part is not None]
         if not kept:
-            return self.penalties[0].quadratic
-        return kept[0][0] if len(kept) == 1 and kept[0][1] == 1.0 else SumPenalty(*map(list, zip(*kept, strict=True)))
+            return None
+        return kept[0] if weights == [1.0] else SumPenalty(kept, weights)
+
+    @property
+    def inputs_given(self) -> tuple[Any, ...]:
+        """See :attr:`Penalty.inputs_given`."""
+        return tuple(inputs for part in self.parts[0] for inputs in part.inputs_given)
 
     def terms(self, weight: float = 1.0) -> tuple[Term, ...]:
         """See :meth:`Penalty.terms`."""
-        parts = zip(self.penalties, self.weights, strict=True)
-        return tuple(term for part, a in parts for term in part.terms(weight * a))
+        return tuple(term for part, a in zip(*self.parts, strict=True) for term in part.terms(weight * a))
 
     def in_units(self, spread: float, centre: float, degree: int) -> Penalty:
         """See :meth:`Penalty.in_units`."""
-        return SumPenalty([part.in_units(spread, centre, degree) for part in self.penalties], self.weights)
+        penalties, weights = self.parts
+        return SumPenalty([part.in_units(spread, centre, degree) for part in penalties], weights)
 
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
         """Return ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""
@@ -329,5 +366,4 @@ class SumPenalty(Penalty):
 
     def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
         """Return Σ_k a_k M_k."""
-        parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(self.penalties, self.weights, strict=True)]
-        return np.asarray(sum(parts))
+        return np.asarray(sum(a * part.matrix(psi, quadrature) for part, a in zip(*self.parts, strict=True)))

@@ -22,6 +22,7 @@ from infinitask.fitting import Data, learn
 from infinitask.fitting._pose import pose
 from infinitask.losses import CostSensitiveHinge
 from infinitask.objective import Smoothing
+from infinitask.penalties import IntegratedPenalty, Ridge
 from infinitask.solvers import Eigenbasis, solve
 
 Floats = np.ndarray[Any, Any]
@@ -193,6 +194,27 @@ def test_inputs_that_do_not_fit_are_named() -> None:
         InfiniteExpectileRegressor(noncrossing_inputs=[[np.nan]]).fit(X, y)
     with pytest.raises(ValueError, match="noncrossing_inputs was given with kernel='precomputed'"):
         InfiniteQuantileRegressor(noncrossing_inputs=FAR, kernel="precomputed").fit(np.eye(len(X)), y)
+
+
+def test_named_columns_must_be_those_of_X() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"age": rng.uniform(size=30), "dose": 10.0 * rng.uniform(size=30)})
+    y = X["age"] + 0.1 * rng.normal(size=30)
+    choices: dict[str, Any] = {"n_nodes": 5, "tol": 1e-3, "alpha": 1e-2}
+
+    def models(at: Any) -> list[Any]:
+        ceiling = Ridge() + 10.0 * (0.5 * IntegratedPenalty((-np.inf, 0.2), inputs=at))
+        return [
+            InfiniteQuantileRegressor(noncrossing_inputs=at, **choices),
+            InfiniteTaskEstimator(penalty=ceiling, **choices),
+        ]
+
+    for named, plain in zip(models(X[:5]), models(X[:5].to_numpy()), strict=True):
+        np.testing.assert_array_equal(named.fit(X, y).predict(X, [0.5]), plain.fit(X, y).predict(X, [0.5]))
+    for wrong in models(X[["dose", "age"]][:5]):
+        with pytest.raises(ValueError, match=r"inputs was refused\. The feature names should match"):
+            wrong.fit(X, y)
 
 
 def test_rows_that_a_solver_brings_in_another_order_keep_their_weights() -> None:

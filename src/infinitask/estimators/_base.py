@@ -31,6 +31,7 @@ from infinitask.estimators._parameters import (
     check_nodes,
     forget,
     is_fraction,
+    named_tables,
     recipe_of,
     stack_level,
     weights_of,
@@ -188,6 +189,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 X, y = validate_data(self, X, dtype=np.float64, accept_sparse="csr"), None
             else:
                 X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", **options)
+        for name, table in named_tables(self):
+            with naming(name):  # columns in another order would be other features
+                validate_data(self, table, dtype=np.float64, reset=False)
         X = X.toarray() if sparse.issparse(X) else X
         if self._is_precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(

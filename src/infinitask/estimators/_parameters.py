@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +107,16 @@ def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
 def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
     """A copy of the features that a user named, or None."""
     return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
+
+
+def named_tables(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tables of inputs among the parameters if X has named columns too, each with its parameter."""
+    penalty = getattr(estimator, "penalty", None)
+    given = [("noncrossing_inputs", getattr(estimator, "noncrossing_inputs", None))]
+    given += [("IntegratedPenalty: inputs", one) for one in getattr(penalty, "inputs_given", ())]
+    for name, inputs in given:
+        if hasattr(inputs, "columns") and hasattr(estimator, "feature_names_in_"):
+            yield name, inputs
 
 
 def forget(estimator: Any) -> None:

@@ -18,7 +18,7 @@ from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import FunctionLoss, LevelSet, Loss
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
-from infinitask.penalties import IntegratedRidge, Penalty, Ridge
+from infinitask.penalties import IntegratedRidge, Penalty, Ridge, quadratic_part
 from infinitask.tasks import Order, Task, task_for
 
 __all__ = ["InfiniteTaskEstimator"]
@@ -135,7 +135,7 @@ class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
         loss, penalty = self._loss(), self.penalty
         if not isinstance(penalty, Penalty):
             penalty = PENALTIES[choice("penalty", penalty, list(PENALTIES), ", or a penalty object")]
-        assert penalty.quadratic is not None  # raises an error that shows the penalty as it was given
+        quadratic_part(penalty)  # an error must show the penalty as it was given, in the user's units
         order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
         return task_for(loss, _default_measure(loss), penalty=penalty, order=order)
 

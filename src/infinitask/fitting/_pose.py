@@ -35,7 +35,7 @@ from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
-from infinitask.penalties import Ridge
+from infinitask.penalties import Ridge, quadratic_part
 
 TASK_TOLERANCE = 1e-14
 """There are few tasks, so ψ is always as exact as rounding allows."""
@@ -173,7 +173,7 @@ def _in_penalty_coordinates(
     recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
 ) -> TaskFeatures:
     """Return ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
-    task, penalty = recipe.task, recipe.task.penalty.quadratic
+    task, penalty = recipe.task, quadratic_part(recipe.task.penalty)
     if task.order.hard and not isinstance(task.penalty, Ridge) and not penalty.sees_nodes_only:
         raise ValueError(
             f"noncrossing='hard' was given with the penalty {task.penalty!r}; the proof of order needs the norm "
