@@ -26,7 +26,7 @@ from infinitask.features._cholesky import Inverse
 from infinitask.features._maps import CombinedMap
 from infinitask.features._task import as_tasks
 from infinitask.kernels import TaskKernel
-from infinitask.losses._base import Finding
+from infinitask.losses._checks import Finding
 from infinitask.measures import Quadrature
 from infinitask.objective import Objective
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from infinitask import InfiniteTaskEstimator
 from infinitask.bounds import _fitted, _formula, bound_of, propose_nodes
 from infinitask.bounds._formula import star_discrepancy
-from infinitask.losses import ConvexLoss
+from infinitask.losses import ConvexLoss, CostSensitiveHinge, Pinball
 from infinitask.losses._rows import Stability
 from infinitask.measures import Beta, GaussLegendre, Halton, MonteCarlo, ProductMeasure, Quadrature, Sobol, Uniform
 from tests.support.each import each
@@ -174,6 +175,16 @@ def test_what_is_too_large_to_be_computed_is_refused() -> None:
         propose_nodes(100, statistical=1e-5, dim=4)
 
 
+def test_the_discrepancy_of_many_nodes_of_a_line_takes_no_square_of_their_number() -> None:
+    u, m = np.random.default_rng(0).uniform(size=200_000), 200_000
+    assert star_discrepancy(u, np.full(m, 1.0 / m)) == pytest.approx(stats.kstest(u, "uniform").statistic)
+
+
+def test_the_largest_n_whose_nodes_are_computed_is_that_of_the_documentation() -> None:
+    nodes = Sobol(scramble=False)(cube(4), 128)
+    assert int(star_discrepancy(nodes.nodes, nodes.weights) ** -2) == 273
+
+
 class TwoLevels(ConvexLoss):
     """The pinball loss at the level θ_1, times 1 + θ_2."""
 
@@ -259,3 +270,30 @@ def test_a_loss_without_constants_has_no_bound_in_two_coordinates() -> None:
     model.recipe_.task.loss.stability = lambda *args: None
     with pytest.raises(ValueError, match=r"whose method stability\(\) gives no constants"):
         bound_of(model, X, y)
+
+
+class FirstLevel(Pinball):
+    """The pinball loss at the first of two coordinates, whose constants are unknown."""
+
+    dim = 2
+
+    def row(self, theta: Any, y: Any) -> Any:
+        return super().row(theta[:, 0], y)
+
+
+class FirstCost(CostSensitiveHinge):
+    """The same of the hinge loss."""
+
+    dim = 2
+
+    def row(self, theta: Any, y: Any) -> Any:
+        return super().row(theta[:, 0], y)
+
+
+@each("loss", [FirstLevel(), FirstCost()], ids=repr)
+def test_a_loss_derived_from_one_of_a_line_has_no_bound_in_two_coordinates(loss: Any) -> None:
+    _, X, y = plane(20, 0, n_nodes=8)
+    y = np.where(y > 0.5, 1.0, -1.0)
+    model = InfiniteTaskEstimator(loss, measure=cube(2), quadrature="sobol", n_nodes=8, alpha=0.1, bias_kernel=None)
+    with pytest.raises(ValueError, match=r"whose method stability\(\) gives no constants"):
+        bound_of(model.fit(X, y), X, y)

@@ -19,7 +19,7 @@ FOR_NEIGHBOURS = {
     "infinitask.calibration.held_out": {"out_of_fold"},
     "infinitask.field": {"Problem"},
     "infinitask.integrations.skpro": {"QuantileCurveDistribution"},
-    "infinitask.penalties": {"SumPenalty", "Term"},
+    "infinitask.penalties": {"SumPenalty", "Term", "quadratic_part"},
 }
 """What public modules define for other folders, or as what calls return, and do not offer."""
 

@@ -19,7 +19,7 @@ from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import input_kernel
-from infinitask.losses._base import Finding
+from infinitask.losses._checks import Finding
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve, solve_in_order, suits_levels

@@ -28,8 +28,7 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import BoxLoss, Loss
-from infinitask.losses._base import Finding
-from infinitask.losses._checks import check_sum
+from infinitask.losses._checks import Finding, check_sum
 from infinitask.losses._integrands import check_integrand
 from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature

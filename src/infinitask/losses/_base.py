@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 
 if TYPE_CHECKING:
+    from infinitask.losses._checks import Finding
     from infinitask.losses._rows import Stability
 
 FINEST = 1e-6
@@ -51,25 +52,6 @@ class Sums(NamedTuple):
             return cls(value, lower, namespace(u).zeros_like(lower), u)
         away = u if centre is None else u - centre
         return cls(value, lower, (away * away) @ (weights * kappa), u)
-
-
-class Finding(NamedTuple):
-    """A problem of a loss that can still be fitted."""
-
-    sentence: str
-    """The problem, and what to do."""
-    certified: bool
-    """Whether a duality gap is still valid."""
-    endless: bool = False
-    """Whether the loss has no minimiser without a ridge."""
-
-    @classmethod
-    def of(cls, findings: list[Finding | None]) -> Finding | None:
-        """Return all of several problems as one; a duality gap is valid if it is for each."""
-        found = list(dict.fromkeys(one for one in findings if one is not None))
-        if len(found) < 2:
-            return found[0] if found else None
-        return cls(" ".join(one.sentence for one in found), all(one.certified for one in found))
 
 
 class Row(NamedTuple):

@@ -7,12 +7,12 @@ certificate.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, host_double, namespace, to_host
-from infinitask.losses._base import FINEST, BoxLoss, Finding, Loss, Row, as_entry
+from infinitask.losses._base import FINEST, BoxLoss, Loss, Row, as_entry
 
 if TYPE_CHECKING:
     from infinitask.losses._convex import ConvexLoss
@@ -40,6 +40,25 @@ FAR = 1e6
 
 NOISE = 1e3
 """The tolerated error of a sum, as a number of rounding errors of its terms."""
+
+
+class Finding(NamedTuple):
+    """A problem of a loss that can still be fitted."""
+
+    sentence: str
+    """The problem, and what to do."""
+    certified: bool
+    """Whether a duality gap is still valid."""
+    endless: bool = False
+    """Whether the loss has no minimiser without a ridge."""
+
+    @classmethod
+    def of(cls, findings: list[Finding | None]) -> Finding | None:
+        """Return all of several problems as one; a duality gap is valid if it is for each."""
+        found = list(dict.fromkeys(one for one in findings if one is not None))
+        if len(found) < 2:
+            return found[0] if found else None
+        return cls(" ".join(one.sentence for one in found), all(one.certified for one in found))
 
 
 # --------------------------------------------------------------------------------------------------------- rows

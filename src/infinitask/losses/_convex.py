@@ -24,8 +24,8 @@ import numpy as np
 
 from infinitask._base.arrays import Array, differentiate, namespace
 from infinitask._base.validation import number
-from infinitask.losses._base import SLOPE_SLACK, Finding, Loss, Pointwise, _is_zero
-from infinitask.losses._checks import MAX_STEPS, check_convex
+from infinitask.losses._base import SLOPE_SLACK, Loss, Pointwise, _is_zero
+from infinitask.losses._checks import MAX_STEPS, Finding, check_convex
 
 
 class ConvexLoss(Loss):

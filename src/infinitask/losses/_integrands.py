@@ -11,8 +11,8 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._base.arrays import Array, namespace
-from infinitask.losses._base import BoxLoss, Finding, Loss, Row, as_entry
-from infinitask.losses._checks import check_convex
+from infinitask.losses._base import BoxLoss, Loss, Row, as_entry
+from infinitask.losses._checks import Finding, check_convex
 from infinitask.losses._convex import ConvexLoss, FunctionLoss
 
 

@@ -70,8 +70,12 @@ class _Levels:
     dim: int | None = 1
     degree: int | None = 1
 
-    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
-        """See :meth:`Loss.stability`."""
+    def stability(
+        self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float
+    ) -> Stability | None:
+        """See :meth:`Loss.stability`; None for a derived loss whose θ has several coordinates."""
+        if theta.ndim > 1:
+            return None
         mean, mass = float(weights @ theta), float(np.sum(weights))
         slope = float(weights @ np.maximum(theta, 1.0 - theta))
         return Stability.of_levels(y_bound, *ends, slope=slope, middle=max(mean, mass - mean))
@@ -183,8 +187,12 @@ class CostSensitiveHinge(_Rounded, BoxLoss):
     def __init__(self, kappa: float = 0.0) -> None:
         self.kappa = kappa
 
-    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
-        """See :meth:`Loss.stability`."""
+    def stability(
+        self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float
+    ) -> Stability | None:
+        """See :meth:`Loss.stability`; None for a derived loss whose θ has several coordinates."""
+        if theta.ndim > 1:
+            return None
         return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
     def check_targets(self, y: Array | None) -> None:
