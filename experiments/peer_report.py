@@ -162,7 +162,7 @@ def _page(
     ]  # fmt: skip
     if OURS in results.methods:
         parts += _weaknesses(results)
-    return "\n\n".join([*parts, "## What is to be seen", _findings(results, ranks), ""])
+    return "\n\n".join([*parts, "## Findings", _findings(results, ranks), ""])
 
 
 def _names(methods: Sequence[str]) -> str:

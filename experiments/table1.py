@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from .data import load_quantile_set, quantile_sets
-from .headline import BOXES, RULES, above_print, headline, p_value
+from .headline import BOXES, NAMES, RULES, above_print, headline, in_box, p_value
 from .runner import Experiment, Record
 from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 from .tuned import (
@@ -138,7 +138,7 @@ ORIGINS = {
     "splits": "printed: their seeds 0 to 19 are those of the authors' programs",
     "test rows": "printed",
     "folds": "printed: unshuffled as in the authors' programs",
-    "box": "printed: that of σ; that of γ is inferred from the authors' programs",
+    "box": "printed: for σ; the authors' programs have it for γ",
     "scaling": "printed: over the whole set, as in the authors' programs",
     "noncrossing": "printed",
     "kernels": "printed",
@@ -220,16 +220,17 @@ def _page(
 ) -> str:
     printed = {row["dataset"]: row for row in read_csv(TARGETS / "table1.csv")}
     by = {(row["box"], row["dataset"], row["method"]): row for row in rows}
+    run = _boxes(records)
     boxes = {
         box: names
-        for box in BOXES
+        for box in run
         if (names := [name for name in quantile_sets() if all((box, name, method) in by for method in METHODS)])
     }
     fixed = {
         "splits": "20",
         "test rows": "30%",
         "folds": "5",
-        "box": "[1e-6, 1e6] for σ; also run: for γ",
+        "box": "[1e-6, 1e6] for " + " and, apart from it, for ".join({"sigma": "σ", "gamma": "γ"}[box] for box in run),
         "scaling": "inputs and target: mean 0, standard deviation 1",
         "noncrossing": "λ_nc = 1",
         "kernels": "Gaussian, k_b = k_Θ",
@@ -242,7 +243,7 @@ def _page(
         for box, names in boxes.items():
             for rule, shown in RULES.items():
                 tables += [
-                    f"## {title}, parameters of {shown}; {BOXES[box]}",
+                    f"## {title}; parameters: {shown}{in_box(box, boxes)}",
                     _side_by_side(by, printed, names, box, rule, what, as_printed),
                 ]
     return "\n\n".join(
@@ -251,15 +252,15 @@ def _page(
             "Pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100) and crossing (sum of the mean decreases "
             "between neighbouring levels, × 100) on the test rows: mean ± standard deviation (divisor k) over k "
             "splits, ours and as printed in the paper; p: two-sided Mann–Whitney–Wilcoxon against our ∞-QR by the same "
-            "rule and in the same box.",
+            f"rule{' and in the same box' * (len(boxes) > 1)}.",
             _extent(records),
             settings_used(settings | fixed, ORIGINS),
             "## What the paper claims, and what comes out",
             headline(records, printed, boxes) if boxes else "No set is done by all methods yet.",
-            "## What is to be seen",
+            "## Findings",
             "\n".join(_findings(by, printed, boxes)),
             "## At the edges of the box",
-            _edges(chosen),
+            _edges(chosen, run),
             *tables,
             "## Where the time goes",
             _times(records),
@@ -268,20 +269,30 @@ def _page(
     )
 
 
+def _boxes(records: list[Record]) -> list[str]:
+    """The boxes of which there are records."""
+    found = {record["unit"]["box"] for record in records}
+    return [box for box in BOXES if box in found]
+
+
 def _extent(records: list[Record]) -> str:
     """How much of the table is done, and how well its fits are solved."""
     done = Counter(tuple(r["unit"][part] for part in ("box", "dataset", "method")) for r in records)
-    fewest = {
-        box: min((done[box, name, method] for name in quantile_sets() for method in METHODS), default=0)
-        for box in BOXES
-    }
+    of_each, said = len(units(False)) // len(BOXES), []
+    for box, shown in BOXES.items():
+        counts = [done[box, name, method] for name in quantile_sets() for method in METHODS]
+        splits = f"{min(counts)} splits of every set and method"
+        if not sum(counts):
+            said.append(f"The {shown}, was not run.")
+        elif sum(counts) == of_each:
+            said.append(f"The {shown}: all {of_each} units are done, {splits}.")
+        else:
+            said.append(f"The {shown}: {sum(counts)} of {of_each} units are done, at least {splits}.")
     gaps = [r["result"][name]["gap"] for r in records for name in SHOWN if name in r["result"]]
     return (
-        f"{len(records)} of {len(units(False))} units are done; splits of every set and method, at least: "
-        + ", ".join(f"{count} ({BOXES[box]})" for box, count in fewest.items())
-        + f". The largest duality gap of the {len(gaps)} fits that are reported is {max(gaps):.2g}. Numbers: "
-        "[table1.csv](table1.csv), and the parameters that were chosen, log₁₀, with medians and quartiles over the "
-        "splits: [table1_parameters.csv](table1_parameters.csv)."
+        f"{' '.join(said)} The largest duality gap of the {len(gaps)} fits that are reported is {max(gaps):.2g}. "
+        "Numbers: [table1.csv](table1.csv), and the parameters that were chosen, log₁₀, with medians and quartiles "
+        "over the splits: [table1_parameters.csv](table1_parameters.csv)."
     )
 
 
@@ -336,7 +347,7 @@ def _findings(
         ("crossing", "crossing", "itl_cross"),
     ):
         parts = (
-            f"{BOXES[box]}, {RULES[rule]}: {beyond(box, f'itl{rule}', what, as_printed)}"
+            f"{RULES[rule]}{in_box(box, boxes, ' ({})')}: {beyond(box, f'itl{rule}', what, as_printed)}"
             for box in boxes
             for rule in RULES
         )
@@ -352,15 +363,15 @@ def _findings(
     ]
 
 
-def _edges(chosen: list[dict[str, Any]]) -> str:
+def _edges(chosen: list[dict[str, Any]], run: list[str]) -> str:
     """How many choices are at an edge of the box, by box, method and rule."""
     lines = []
-    for box in BOXES:
+    for box in run:
         for method in CHOSEN:
             mine = [row for row in chosen if (row["box"], row["method"]) == (box, method)]
             if mine:
                 line = [
-                    f"{BOXES[box]}: {method.split('_')[0]}, {RULES[method[3:]]}",
+                    f"{NAMES[method[:3]]}, {RULES[method[3:]]}{in_box(box, run)}",
                     str(sum(r["splits"] for r in mine)),
                 ]
                 for parameter in ("gamma", "task_gamma", "lambda"):
@@ -368,7 +379,7 @@ def _edges(chosen: list[dict[str, Any]]) -> str:
                         counts = [row[f"{parameter}_{end}"] for row in mine]
                         line.append("" if "" in counts else str(sum(counts)))
                 lines.append(line)
-    header = ["box, method and rule", "choices", "γ_X low", "γ_X high", "γ_Θ low", "γ_Θ high", "λ low", "λ high"]
+    header = ["method and rule", "choices", "γ_X low", "γ_X high", "γ_Θ low", "γ_Θ high", "λ low", "λ high"]
     return (
         f"A choice counts as at the edge if its log₁₀ is within {EDGE:g} of it. A wide kernel (low γ) with a small λ "
         "is a polynomial, and where γ_Θ is large for the distances of JQR's five levels, nothing depends on it.\n\n"
@@ -377,13 +388,13 @@ def _edges(chosen: list[dict[str, Any]]) -> str:
 
 
 def _times(records: list[Record]) -> str:
-    rows, usual = [], 0.0
+    rows, usual, of_each = [], 0.0, len(_boxes(records)) * (len(units(False)) // len(BOXES))
     for name in quantile_sets():
         mine = [r for r in records if r["unit"]["dataset"] == name]
         if mine:
             seconds = [[r["seconds"] for r in mine if r["unit"]["method"] == method] for method in METHODS]
             rows.append([name, *(f"{np.median(s):.1f}" if s else "" for s in seconds)])
-            usual += sum(len(units(False)) / len(quantile_sets()) / len(METHODS) * np.median(s) for s in seconds if s)
+            usual += sum(of_each / len(quantile_sets()) / len(METHODS) * np.median(s) for s in seconds if s)
     total, tuning = sum(r["seconds"] for r in records), sum(r["result"]["tuning_seconds"] for r in records)
     return (
         f"All times are by the clock (wall clock), of processes with one thread, on a machine with two cores. The "
@@ -391,7 +402,7 @@ def _times(records: list[Record]) -> str:
         f"tuning: with two processes, {total / 7200:.1f} hours. The machine did other work at the same time; if every "
         f"unit took the median of its set and method, it would be {usual / 3600:.1f} hours, or "
         f"{usual / 7200:.1f} with two processes. Seconds of a unit, medians over the splits:\n\n"
-        + markdown(["data set", *METHODS], rows)
+        + markdown(["data set", *(NAMES[method] for method in METHODS)], rows)
     )
 
 

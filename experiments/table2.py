@@ -245,7 +245,7 @@ def _page(
             "An entry that is better than printed counts as different, like one that is worse. Cost: of the errors at "
             "θ, for classes of equal size, from two digits; it says which of two pairs is better. Our "
             f"fits are solved to a certified relative gap of {max(gaps):.0e}.",
-            "## What is to be seen",
+            "## Findings",
             "\n".join(_findings(rows, printed, records)),
             "## ∞-CSC against independent classifiers",
             *_against(records),

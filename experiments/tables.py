@@ -56,7 +56,8 @@ def settings_used(settings: Mapping[str, Any], origins: Mapping[str, str] | None
     wrong = {name for name in shown if origins.get(name, "").split(":")[0] not in ORIGINS}
     if wrong:
         raise ValueError(f"The settings {', '.join(sorted(wrong))} need an origin: {', '.join(ORIGINS)}.")
-    lines = [[name, str(value), "reduced" if name in reduced else origins[name]] for name, value in shown.items()]
+    values = {name: ", ".join(map(str, v)) if isinstance(v, (list, tuple)) else str(v) for name, v in shown.items()}
+    lines = [[name, value, "reduced" if name in reduced else origins[name]] for name, value in values.items()]
     return (
         f"{quick}Settings, and where they are from: printed in the paper, inferred from its tables or from its "
         "authors' programs, or ours.\n\n" + markdown(["setting", "value", "origin"], lines, numbers=False)

@@ -242,6 +242,14 @@ def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
     assert page.count("| crabs |") == 5  # two measures by two rules, and the times
     assert "13 ± 3" in page  # as printed
     assert "by the clock (wall clock)" in page
+    assert "The box of σ, as printed: 18 of 1200 units are done, at least 0 splits of every set and method." in page
+    assert "The box of γ, as in the authors' programs, was not run." in page
+    assert "| box | [1e-6, 1e6] for σ | printed: for σ;" in page
+    assert "| rules | one standard error, smallest loss | " in page
+    assert "; box of" not in page
+    assert "\n| ∞-QR, smallest loss, the paper's rule | 6 | " in page
+    assert "\n| data set | ∞-QR | JQR | IND |\n" in page
+    assert "if every unit took the median of its set and method, it would be 0.0 hours" in page
     for name in table1.settings(False):
         assert f"\n| {name} | " in page
 
@@ -311,17 +319,24 @@ def test_the_headline_says_what_the_records_hold(ours: float, lower: int, higher
     printed = {row["dataset"]: row for row in read_csv(TARGETS / "table1.csv")}
     text = headline.headline(records, printed, {"sigma": names})
     counted = f"lower on {lower} of 2, significantly on {lower}, higher on {higher}, significantly on {higher}"
-    for other, claimed, marked, others in (("JQR", 2, 2, 1), ("IND", 11, 12, 0)):
+    for other, claimed, marked, higher_ones in (("JQR", 2, 2, 1), ("IND", 11, 12, 0)):
         assert (
-            f"Fewer crossings than {other} (box of σ, as printed): the text claims {claimed} sets, the table marks "
-            f"{marked} with a lower mean and {others} others. Ours, smallest loss, the paper's rule: {counted}; "
-            f"one standard error: {counted}."
+            f"Fewer crossings than {other}: the text claims {claimed} sets, the table marks "
+            f"{marked} with a lower mean and {higher_ones} with a higher one. Ours, smallest loss, the paper's rule: "
+            f"{counted}; one standard error: {counted}."
         ) in text
     equal = "significantly better on none, worse on none"
-    assert (
-        f"Pinball loss beside JQR (box of σ, as printed): smallest loss, the paper's rule: {equal}; "
-        f"one standard error: {equal}."
-    ) in text
+    assert (f"Pinball loss beside JQR: smallest loss, the paper's rule: {equal}; one standard error: {equal}.") in text
+    # claims, printed numbers and ours stand in one table
+    assert "\n| JQR | pinball | claimed in the paper's text |  |  |  | none | 2: crabs, cpus |\n" in text
+    assert "\n| JQR | crossing | claimed in the paper's text |  |  |  | 2 | not said |\n" in text
+    assert "\n| IND | crossing | claimed in the paper's text |  |  |  | 11 | not said |\n" in text
+    assert text.count(" | printed in its table | ") == 4
+    assert text.count("| ours, smallest loss, the paper's rule | ") == 4
+    both = [record | {"unit": record["unit"] | {"box": box}} for record in records for box in headline.BOXES]
+    text = headline.headline(both, printed, dict.fromkeys(headline.BOXES, names))
+    assert text.count("ours, one standard error; box of γ, as in the authors' programs |") == 4
+    assert "Pinball loss beside JQR (box of σ, as printed): " in text
 
 
 def test_all_of_table_1_is_there() -> None:
@@ -336,17 +351,35 @@ def test_the_documentation_tells_the_headline_of_the_records() -> None:
     if not records:
         pytest.skip("the units of Table 1 are not here")
     text = " ".join((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split())
-    for other, name in headline.OTHERS.items():
-        paper, ours = (
-            headline.counted(records, quantile_sets(), "crossing", other, rule, "sigma") for rule in headline.RULES
-        )
-        assert (
-            f"Against {name}, ∞-QR crosses less on {paper.lower} sets by the paper's rule, on "
-            f"{len(paper.surely_lower)} of them beyond chance, and more on {paper.higher}, on "
-            f"{len(paper.surely_higher)} beyond chance; by one standard error these are {ours.lower}, "
-            f"{len(ours.surely_lower)}, {ours.higher} and {len(ours.surely_higher)}."
-        ) in text
-        for rule in headline.RULES:
-            found = headline.counted(records, quantile_sets(), "pinball", other, rule, "sigma")
-            assert not found.surely_higher
-            assert not found.surely_lower
+    for sentence in headline.in_words(records, quantile_sets(), "sigma"):
+        assert sentence in text
+
+
+def test_the_counts_in_words_are_those_of_the_records() -> None:
+    """∞-QR crosses less than JQR on both sets, and more than IND; it loses on mcycle by one rule."""
+    records = [
+        {
+            "unit": {"dataset": name, "split": i, "method": method, "box": "sigma"},
+            "result": {
+                f"{method}{rule}": {
+                    "pinball": 1.0 + 0.01 * i + (rule == "" and (method, name) == ("itl", "mcycle")),
+                    "crossing": 1.0 + 0.01 * i + {"itl": 0.0, "jqr": 1.0, "ind": -1.0}[method],
+                }
+                for rule in headline.RULES
+            },
+            "seconds": 1.0,
+        }
+        for name in ("crabs", "mcycle")
+        for i in range(20)
+        for method in ("itl", "jqr", "ind")
+    ]
+    assert headline.in_words(records, ["crabs", "mcycle"], "sigma") == [
+        "By pinball loss ∞-QR is better than JQR beyond chance on 0 sets by the paper's rule, and worse on 0; by one "
+        "standard error these are 0 and 1.",
+        "Against JQR, ∞-QR crosses less on 2 sets by the paper's rule, on 2 of them beyond chance, and more on 0, on 0 "
+        "beyond chance; by one standard error these are 2, 2, 0 and 0.",
+        "By pinball loss ∞-QR is better than IND beyond chance on 0 sets by the paper's rule, and worse on 0; by one "
+        "standard error these are 0 and 1.",
+        "Against IND, ∞-QR crosses less on 0 sets by the paper's rule, on 0 of them beyond chance, and more on 2, on 2 "
+        "beyond chance; by one standard error these are 0, 0, 2 and 2.",
+    ]
