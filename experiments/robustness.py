@@ -145,8 +145,8 @@ def _all_starts(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any
         coefficients, unknowns = rng.normal(size=paper.size), rng.normal(size=objective.size)
         raw = _rms(paper.values(coefficients, X, nodes))
         row: dict[str, Any] = {"size": size, "start": i, "raw": raw}
-        for stop in settings["evaluations"]:
-            z = paper.after(stop, kappa, size / raw * coefficients)
+        ends = paper.after_each(settings["evaluations"], kappa, size / raw * coefficients)
+        for stop, z in zip(settings["evaluations"], ends, strict=True):
             row[f"excess_{stop}"] = (paper.evaluate(z, kappa)[0] - dual) / abs(dual)
             row[f"pinball_{stop}"] = pinball(y_test, paper.values(z, X_test, LEVELS))
         begun = Start(size / _rms(library(unknowns)(X, nodes)) * unknowns, objective.widest)

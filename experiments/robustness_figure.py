@@ -60,10 +60,10 @@ def draw(figure: Any, kappas: list[dict[str, Any]], starts: list[dict[str, Any]]
     sizes = dict(zip([0.0, *settings["sizes"]], (INK, BLUE, GREEN, ORANGE), strict=False))
     for ax, name in zip(below, colours, strict=False):
         _draw_starts(ax, [row for row in starts if row["dataset"] == name], sizes, settings)
-        ax.set_title(f"{name}: distance from the optimum")
+        ax.set_title(name)
     for ax in below[len(colours) :]:
         ax.set_axis_off()
-    below[0].set_ylabel("relative")
+    below[0].set_ylabel("distance from the optimum (relative)")
     from matplotlib.lines import Line2D
 
     first, last = (settings["evaluations"][i] for i in (0, -1))

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .provenance import CODE, combined, now, reproduce, signed, unrecorded
-from .store import Store, key, records_of
+from .store import FOLDER, Store, key, records_of
 
 __all__ = ["Experiment", "Failed", "Record", "run"]
 
@@ -75,9 +75,18 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         Units that contain all of these words, separated by commas; a word may be several, "a|b", of which one is
         enough; "": all units.
     """
-    full, settings, units = experiment.settings(False), experiment.settings(quick), experiment.units(quick)
-    reduced = sorted(name for name, value in settings.items() if full.get(name) != value and name != "quick")
-    settings |= {"quick": True} if quick else {}
+    with _environment({FOLDER: str(folder.resolve())}):
+        return _run(experiment, folder, quick=quick, jobs=jobs, only=only)
+
+
+def _run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: str) -> list[Path]:
+    settings, units, told = experiment.settings(quick), experiment.units(quick), dict[str, Any]()
+    if quick:
+        full = experiment.settings(False)
+        told["reduced"] = sorted(
+            name for name, value in settings.items() if full.get(name) != value and name != "quick"
+        )
+        settings |= {"quick": True}
     words = [set(word.split("|")) for word in only.split(",") if word]
     chosen = [unit for unit in units if all(word & set(map(str, unit.values())) for word in words)]
     if not chosen:
@@ -94,8 +103,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         strangers = len(store.records.keys() - known)
     if strangers:
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
-    told = settings | ({"reduced": reduced} if quick else {})
-    files = experiment.report(records, folder, told) if records else []
+    files = experiment.report(records, folder, settings | told) if records else []
     for page in (path for path in files if path.suffix == ".md"):
         provenance = replace(combined(runs), command=here.command, code=here.code)
         page.write_text(signed(page.read_text(encoding="utf-8"), provenance), encoding="utf-8")
@@ -119,7 +127,10 @@ def _finish(
     if not units:
         return failures
     context = multiprocessing.get_context("spawn")
-    with _one_thread(), ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=_watch) as pool:
+    with (
+        _environment(dict.fromkeys(THREADS, "1")),
+        ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=_watch) as pool,
+    ):
         try:
             asked: dict[Future[Record], Unit] = {
                 pool.submit(_timed, experiment.work, unit, settings): unit for unit in units
@@ -140,10 +151,10 @@ def _finish(
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes started here compute with one thread: libraries read these variables when they are loaded."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the processes that are started here: libraries read those of threads when they are loaded."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:

@@ -11,10 +11,24 @@ from typing import Any
 
 from .provenance import Provenance, read
 
-__all__ = ["PAGES", "Store", "curves_of", "key", "known", "records_of"]
+__all__ = ["FOLDER", "PAGES", "Store", "curves_of", "folders", "key", "known", "made", "records_of"]
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "results"
 """Where the pages, pictures and tables of the documentation are."""
+
+
+FOLDER = "INFINITASK_RESULTS"
+"""The variable that tells the processes of a run its folder."""
+
+
+def folders() -> list[Path]:
+    """Where results of other experiments are looked for: the folder of this run, then that of the documentation."""
+    return list(dict.fromkeys([Path(os.environ.get(FOLDER, PAGES)).resolve(), PAGES]))
+
+
+def made(name: str) -> list[Path]:
+    """The tables of this name that other experiments have made."""
+    return [folder / name for folder in folders() if (folder / name).exists()]
 
 
 def records_of(folder: Path, name: str) -> Path:

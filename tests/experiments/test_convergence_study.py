@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import convergence
+from experiments import convergence, store
+from experiments.runner import Experiment, Failed, run
 from experiments.store import known, records_of
-from experiments.tables import read_csv
+from experiments.tables import read_csv, write_csv
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 NAMES = ("gamma", "task_gamma", "lambda")
@@ -48,6 +49,36 @@ def test_the_page_was_made_with_these_parameters() -> None:
     page = (RESULTS / "convergence.md").read_text(encoding="utf-8")
     for name, used in convergence.tuned_parameters().items():
         assert f"| {name} | {' | '.join(f'{used[parameter]:.2f}' for parameter in NAMES)} |" in page
+
+
+def test_the_folder_of_a_run_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that has all the sets is taken, that of the run if it is one of them."""
+    documentation, mine = tmp_path / "pages", tmp_path / "mine"
+    seen: list[object] = []
+
+    def settings(quick: bool) -> dict[str, object]:
+        seen.append(convergence.tuned_parameters(["crabs"])["crabs"]["lambda"])
+        return {}
+
+    def write(folder: Path, name: str, value: float, **place: str) -> None:
+        row = {"dataset": name, "method": "itl_smallest"} | place
+        write_csv(folder / "table1_parameters.csv", [row | dict.fromkeys(NAMES, value)])
+
+    study = Experiment("none", "None", lambda quick: [{"i": 0}], lambda unit, settings: {}, lambda *_: [], settings)
+    monkeypatch.setattr(store, "PAGES", documentation)
+    monkeypatch.setattr("experiments.runner._finish", lambda *_: [])
+    with pytest.raises(Failed, match=r"is needed for crabs, and it is not in any folder\. Run `python -m experiments"):
+        settings(False)
+    write(documentation, "crabs", -2.0)  # from before the boxes were told apart
+    with pytest.raises(Failed, match=r"not in .*pages/table1_parameters\.csv\. Run"):
+        settings(False)
+    write(documentation, "crabs", -3.0, box="sigma")
+    write(mine, "cpus", -4.0, box="sigma")
+    run(study, mine, quick=False, jobs=1)
+    write(mine, "crabs", -5.0, box="sigma")
+    run(study, mine, quick=False, jobs=1)
+    settings(False)
+    assert seen == [-3.0, -5.0, -3.0]
 
 
 def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

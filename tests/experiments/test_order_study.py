@@ -7,7 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import order, tuned
+from experiments import order, store, tuned
+from experiments.runner import Failed
+from experiments.store import FOLDER
+from experiments.tables import write_csv
+from tests.support.each import each
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run in which Table 1 was made for crabs."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    place = {"dataset": "crabs", "method": "itl_smallest", "box": "sigma"}
+    ends = {f"{p}_{end}": 3 for p in ("gamma", "task_gamma", "lambda") for end in ("low", "high")}
+    write_csv(tmp_path / "table1.csv", [place | {"crossing": 9.0}])
+    write_csv(tmp_path / "table1_parameters.csv", [place | {"splits": 7} | ends])
+    return tmp_path
 
 
 def toy(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -35,7 +50,7 @@ def test_trials_are_compared_by_the_criterion() -> None:
 
 
 @pytest.mark.slow
-def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_and_its_report(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "split", toy)
     monkeypatch.setattr(order, "chosen", lambda unit: None)
     units, settings = order.units(True), order.settings(True) | {"startup": 3, "iterations": 1}
@@ -47,7 +62,7 @@ def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert result["crossing_train"] <= 0.5  # the penalty is felt at the rows of the fit
         assert result["gap"] <= 1e-4
     assert plain["λ_nc = 100"]["crossing_train"] <= plain[order.TABLE1]["crossing_train"] + 1e-6
-    files = order.report(records, tmp_path, settings)
+    files = order.report(records, results, settings)
     assert [path.name for path in files] == ["order.csv", "order.md"]
     page = files[1].read_text()
     assert page.count("| topo | ") == len(plain) - 1 + 3  # and as printed, chosen by both, and among the settings
@@ -75,10 +90,46 @@ def test_a_penalty_at_more_rows_weighs_the_training_rows_as_before() -> None:
         assert changes["noncrossing"] / rows == 1.0 / len(X)
 
 
-def test_a_report_of_one_unit(tmp_path: Path) -> None:
+def test_a_report_of_one_unit(results: Path) -> None:
     result = {"pinball": 3.0, "crossing": 0.2, "crossing_train": 0.0, "gap": 1e-5}
     unit = {"dataset": "topo", "split": 0, "criterion": order.BOTH}
     record = {"unit": unit, "result": {order.BOTH: result, "parameters": {}}}
-    page = order.report([record], tmp_path, order.settings(True))[1].read_text()
+    page = order.report([record], results, order.settings(True))[1].read_text()
     assert f"| topo | {order.BOTH} | 3.0 ± 0.0 | 0.20 ± 0.00 | 0.00 ± 0.00 |" in page
     assert "met on all these sets with: no variant" in page  # the printed crossing of topo is 0.0 ± 0.0
+
+
+@each(
+    ("changed", "sentence"),
+    [
+        (
+            {"400 nodes": 0.4, "penalty at the test rows too": 0.02},
+            "comes mostly from the rows at which the penalty acts.",
+        ),
+        ({"400 nodes": 0.1, "λ_nc = 100": 0.3}, "comes mostly from the number of nodes."),
+        ({"λ_nc = 10": 0.2, "400 nodes": 0.5}, "comes mostly from the weight of the penalty."),
+        ({"λ_nc = 10": 0.45, "400 nodes": 0.5}, "None removes more than 30% of it"),
+    ],
+)
+def test_the_reason_follows_the_numbers(changed: dict[str, float], sentence: str) -> None:
+    rows = [
+        {"dataset": name, "variant": variant, "splits": 1, "pinball": 1.0, "crossing": crossing, "crossing_train": 0.01}
+        for name in ("topo", "crabs")
+        for variant, crossing in ({order.TABLE1: 0.5} | changed).items()
+    ]
+    printed = dict.fromkeys(("topo", "crabs"), dict.fromkeys(("itl_cross", "itl_cross_sd"), "0.0"))
+    printed = {name: row | dict.fromkeys(("itl_pinball", "itl_pinball_sd"), "9.0") for name, row in printed.items()}
+    text = " ".join(order._summary(rows, printed))
+    assert "the crossing of Table 1's fits is 0.01 (median over the sets), at the test rows 0.50. With one" in text
+    assert sentence in text
+
+
+def test_sets_and_choices_are_those_of_the_folder_of_the_run(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert order.sets() == ["crabs"]
+    (edges,) = (part for part in order._edges(["crabs"], order._of_table1("table1_parameters.csv")) if "|" in part)
+    assert "| crabs | 7 | 3 | 3 | 3 | 3 | 3 | 3 |" in edges
+    # tables that do not tell the boxes apart are no help
+    monkeypatch.setattr(store, "PAGES", results)
+    write_csv(results / "table1.csv", [{"dataset": "crabs", "method": "itl_smallest", "crossing": 9.0}])
+    with pytest.raises(Failed, match=r"table1\.csv of Table 1 is needed, with a column box, .* --only sigma` first"):
+        order.sets()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, check_grad
+from scipy.optimize import brentq, check_grad, minimize
 from scipy.stats import norm
 
 pytest.importorskip("matplotlib", reason="the figure is drawn with the extra `plot`")
@@ -92,6 +92,21 @@ def test_the_gradient_of_the_paper_s_problem() -> None:
     assert problem.evaluate(problem.after(30, 0.3, z), 0.3)[0] < value
 
 
+def test_one_run_stops_where_several_would() -> None:
+    rng = np.random.default_rng(0)
+    X, y, theta = rng.normal(size=(12, 2)), rng.normal(size=12), np.array([0.2, 0.5, 0.7])
+    problem, start = Coefficients(X, y, theta, PARAMETERS), None
+    stops = [1, 2, 5, 5, 40, 100_000]
+
+    def of_scipy(stop: int) -> Any:
+        options = {"maxfun": stop, "maxiter": stop, "ftol": 0.0, "gtol": 0.0}
+        return minimize(problem.evaluate, start, args=(0.3,), jac=True, method="L-BFGS-B", options=options)
+
+    for start in (np.zeros(problem.size), rng.normal(size=problem.size)):
+        for found, stop in zip(problem.after_each(stops, 0.3, start), stops, strict=True):
+            np.testing.assert_array_equal(found, of_scipy(stop).x)
+
+
 def test_the_dual_value_bounds_the_paper_s_algorithm_from_below(records: list[Record]) -> None:
     rows = records[1]["result"]["rows"]
     assert [(row["size"], row["start"]) for row in rows] == [(0.0, 0), (1.0, 0), (1.0, 1), (100.0, 0), (100.0, 1)]
@@ -167,6 +182,14 @@ def test_the_verdicts_follow_the_numbers(tmp_path: Path) -> None:
     assert "(test loss within 1% of κ = 0): holds on a; does not hold on b." in page
     assert "(evaluations within a factor of 2): holds on a; does not hold on b." in page
     assert "a 0.30 κ (power 1.00)" in page
+    assert "(a fitted power of κ within 0.1 of 1): holds on a, b." in page
+    slow = [of_kappa("a", 30, 50.2)]
+    for row, distance in zip(slow[0]["result"]["rows"], (0.03, 0.005, 0.0), strict=True):
+        row["distance"] = distance
+    told = robustness_report.report(slow, tmp_path, settings)[-1].read_text(encoding="utf-8")
+    assert "(a fitted power of κ within 0.1 of 1): holds on no set; does not hold on a." in told
+    assert "a 0.40 κ (power 0.78)" in told
+    assert "| paper's, 150 evaluations: distance | paper's, 10 evaluations: loss |" in page
     assert "sizes up to 1 do as well as zero** after 150 evaluations" in page
     up_to_one, hundred, _, solved, _ = (line for line in page.split("## Starts")[1].splitlines() if line[:2] == "- ")
     assert "holds on a (κ = 0.1), b (κ = 0.1). " in up_to_one
