@@ -257,7 +257,8 @@ def _summary(rows: list[dict[str, Any]], printed: dict[str, dict[str, str]]) -> 
         markdown(header, lines),
     ]
     if TABLE1 in means:
-        said.append(_reason(*means[TABLE1], changes))
+        test, train = means[TABLE1]
+        said.append(_reason(test, train, changes))
     meeting = [variant for variant, all_of_them in met.items() if all_of_them]
     return [*said, f"The printed crossing is met on all these sets with: {'; '.join(meeting) or 'no variant'}."]
 

@@ -187,7 +187,8 @@ def _compared(records: list[Record], ours: str, theirs: str) -> Count | None:
     for name in (name for name in cost_sets() if all((name, method) in found for method in METHODS)):
         for k, theta in enumerate(THETAS):
             for what in ("sensitivity", "specificity"):
-                values = [[result[what][k] for result in found[name, m]] for m in METHODS]
+                # fractions of counts, of which equal ones must not differ by a rounding error
+                values = [[round(result[what][k], 12) for result in found[name, m]] for m in METHODS]
                 triples[f"{what} of {name} at θ = {theta:g}"] = (
                     float(np.mean(values[0])),
                     float(np.mean(values[1])),

@@ -145,6 +145,14 @@ def test_table_2_names_the_bandwidth_and_the_ridge_of_every_row(
         assert name == "quick" or f"\n| {name} | " in page
 
 
+def test_the_entries_of_independent_classifiers_are_those_of_the_lambda_that_is_stated() -> None:
+    """One split of Toy: with three times the λ the sensitivity at θ = −0.9 is 0.6489 and the specificity 0.9706."""
+    found = table2.work({"dataset": "toy", "split": 0, "method": "ind"}, table2.settings(False) | {"stopped": 0})
+    for reading, sensitivity, specificity in (("raw", 0.7366, 0.9286), ("raw_thrice", 0.6489, 0.9706)):
+        assert found[reading]["sensitivity"][0] == pytest.approx(sensitivity, abs=5e-5)
+        assert found[reading]["specificity"][0] == pytest.approx(specificity, abs=5e-5)
+
+
 @pytest.mark.parametrize("theta", trade_offs.THETAS)
 def test_independent_classifiers_have_the_lambda_that_is_stated(theta: float) -> None:
     """They are support vector machines without a bias and C = 1/λ, by two programs of others.

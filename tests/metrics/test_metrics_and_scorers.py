@@ -192,6 +192,20 @@ def test_sensitivity_and_specificity_are_recalls() -> None:
     np.testing.assert_array_equal(turned, (specificity, sensitivity))
 
 
+def test_sensitivity_and_specificity_are_fractions_of_counts() -> None:
+    """Neither exceeds 1 by a rounding error, and equal counts are equal."""
+    rng = np.random.default_rng(0)
+    for n in range(2, 60):
+        y = np.arange(n) % 2 == 0
+        said = np.stack([y, ~y, y ^ (np.arange(n) < 2)], axis=1)
+        yes, no = np.sum(y), np.sum(~y)
+        for weight in (None, rng.uniform(0.1, 1.0, size=n)):
+            sensitivity, specificity = sensitivity_specificity(y, said, sample_weight=weight)
+            assert sensitivity[:2].tolist() == specificity[:2].tolist() == [1.0, 0.0]
+        sensitivity, specificity = sensitivity_specificity(y, said)
+        assert (sensitivity[2], specificity[2]) == ((yes - 1) / yes, (no - 1) / no)
+
+
 def test_a_positive_label_that_is_not_there_is_named() -> None:
     y, said = np.array([0, 1, 1]), np.array([[0, 1], [1, 1], [0, 1]])
     words = r"pos_label=7 was given, and y_true and y_pred hold the labels \[0, 1\]"

@@ -84,8 +84,12 @@ def sensitivity_specificity(
             f"y_true holds one class only, as pos_label={pos_label!r} and sample_weight see it: its labels are "
             f"{np.unique(y_true).tolist()}. Sensitivity and specificity need samples of both."
         )
-    yes, no = weight * positive, weight * ~positive
-    return SensitivitySpecificity(np.asarray(yes @ said / np.sum(yes)), np.asarray(no @ ~said / np.sum(no)))
+    weight = np.ones(positive.size) if sample_weight is None else weight  # counts are exact
+    rates = []
+    for of, right in ((positive, said), (~positive, ~said)):
+        found, missed = (weight * of) @ right, (weight * of) @ ~right
+        rates.append(np.asarray(found / (found + missed)))  # 1 if nothing is missed, whatever the rounding
+    return SensitivitySpecificity(*rates)
 
 
 def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None, sample_weight: Any = None) -> float:
