@@ -23,7 +23,7 @@ from experiments.runner import run
 from experiments.store import Store, known
 from experiments.tables import TARGETS, read_csv, settings_used
 from infinitask.datasets import make_sine
-from infinitask.kernels import Gaussian
+from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Uniform
 from tests.support import toy_experiment
 from tests.support.each import each
@@ -176,6 +176,7 @@ def test_the_continuum_of_table_1_is_that_of_the_supplement() -> None:
     assert fitted.recipe_.quadrature == "sobol"
     np.testing.assert_allclose(fitted.weights_, np.full(100, 0.01))
     assert str(fitted.task_kernel_) == str(Gaussian(gamma=10.0))
+    assert str(fitted.kernel_) == str(RBF(gamma=1.0))
     assert fitted.recipe_.bias_kernel == "task"
     assert fitted.recipe_.alpha == fitted.recipe_.alpha_bias == pytest.approx(0.1 / len(y))
 

@@ -18,6 +18,7 @@ pytest.importorskip("matplotlib", reason="the figures are drawn with the extra `
 from experiments import crossing, csc_sets, nodes, pinball, smoothing, table2, trade_offs
 from experiments.runner import Experiment, Record
 from experiments.tables import TARGETS, read_csv
+from infinitask.metrics import sensitivity_specificity
 from tests.support.each import each
 
 TINY: dict[str, dict[str, Any]] = {
@@ -89,6 +90,33 @@ def test_sensitivity_grows_with_theta(iris: tuple[list[Record], dict[str, Any]])
         assert record["result"][table2.READING]["gap"] <= iris[1]["tol"]
     # so that the law is not about constants
     assert any(result["sensitivity"][2] > result["sensitivity"][0] for r in iris[0] for result in r["result"].values())
+
+
+@pytest.mark.quick("circles")
+@pytest.mark.parametrize(
+    ("name", "reached", "least"),
+    [
+        pytest.param("circles", ({9, 10}, {9, 10}), 0.998, id="circles"),
+        pytest.param("two_moons", ({4, 5, 6, 7}, {6, 7, 8, 9}), 0.996, id="two_moons", marks=pytest.mark.slow),
+        pytest.param("iris", ({4, 5, 6}, {6, 7, 8}), 0.93, id="iris", marks=pytest.mark.slow),
+        pytest.param("toy", ({0}, {0}), 0.95, id="toy", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_asked_for_at_the_ends_of_theta(name: str, reached: tuple[set[int], set[int]], least: float) -> None:
+    """The specificity at θ = −1 and the sensitivity at θ = 1, of ten splits: in how many they are 1 on new rows."""
+    new, old = [], []
+    settings = table2.settings(False) | trade_offs.READINGS["raw"]
+    for i in range(10):
+        X, X_test, y, y_test = trade_offs.split(name, i, scaled=False)
+        model = trade_offs.model("itl", X, settings).fit(X, y)
+        for found, rows, labels in ((new, X_test, y_test), (old, X, y)):
+            sensitivity, specificity = sensitivity_specificity(labels, model.predict(rows, [-1.0, 1.0]))
+            found.append([specificity[0], sensitivity[1]])
+    assert np.min(old) >= 0.995
+    assert np.mean(old) > 0.9995
+    for count, expected in zip(np.sum(np.array(new) == 1.0, axis=0).tolist(), reached, strict=True):
+        assert count in expected
+    assert np.min(np.mean(new, axis=0)) >= least
 
 
 def test_means_and_verdicts_of_table_2() -> None:

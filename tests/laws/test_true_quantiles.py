@@ -30,7 +30,7 @@ def sine(x: Values) -> Any:
     return stats.norm(centre, sine_quantile(x, [stats.norm.cdf(1.0)]) - centre)
 
 
-LAWS: dict[str, Callable[[Values], Any]] = {
+DISTRIBUTIONS: dict[str, Callable[[Values], Any]] = {
     "sine": sine,
     "exponential": lambda x: stats.expon(scale=0.5 + x),
     "logistic": lambda x: stats.logistic(np.cos(3.0 * x), 0.3),
@@ -61,16 +61,16 @@ def over_panels(f: Callable[[Values], Values], ends: Values) -> Values:
 class Known:
     """A known distribution of y given x, at the inputs X and the levels of a rule."""
 
-    def __init__(self, law: str, measure: str, nodes: int = 10) -> None:
+    def __init__(self, distribution: str, measure: str, nodes: int = 10) -> None:
         self.rule = GaussLegendre()(MEASURES[measure], nodes)
         self.theta = self.rule.nodes[:, 0]
-        self.law = LAWS[law](X)
-        self.q = self.law.ppf(self.theta)
+        self.distribution = DISTRIBUTIONS[distribution](X)
+        self.q = self.distribution.ppf(self.theta)
 
     def ends(self, h: Values) -> Values:
         """Cuts of the real line at q, at h, at levels far into both tails, and beyond them at the outer of all."""
         levels = (1e-15, 1e-10, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1.0 - 1e-3, 1.0 - 1e-6, 1.0 - 1e-10, 1.0 - 1e-15)
-        cuts = [self.law.ppf(p) + 0.0 * self.q for p in levels]
+        cuts = [self.distribution.ppf(p) + 0.0 * self.q for p in levels]
         return np.sort(np.stack([self.q, h, *cuts]), axis=0)
 
     def mean(self, values: Values) -> float:
@@ -82,7 +82,7 @@ class Known:
 
         def integrand(y: Values) -> Values:
             losses = np.stack([Pinball().value(self.theta, part, h) for part in y])
-            return losses * self.law.pdf(y)
+            return losses * self.distribution.pdf(y)
 
         return self.mean(over_panels(integrand, self.ends(h)))
 
@@ -90,22 +90,22 @@ class Known:
         """∫ E[(t − s)(Y − h)] dμ(θ)."""
 
         def integrand(y: Values) -> Values:
-            return ((y <= self.q) * 1.0 - (y <= h)) * (y - h) * self.law.pdf(y)
+            return ((y <= self.q) * 1.0 - (y <= h)) * (y - h) * self.distribution.pdf(y)
 
         return self.mean(over_panels(integrand, self.ends(h)))
 
     def excess_by_the_distribution(self, h: Values) -> float:
         """∫∫_q^h (F(y) − θ) dy dμ(θ)."""
         between = np.clip(self.ends(h), np.minimum(self.q, h), np.maximum(self.q, h))
-        return self.mean(np.sign(h - self.q) * over_panels(lambda y: self.law.cdf(y) - self.theta, between))
+        return self.mean(np.sign(h - self.q) * over_panels(lambda y: self.distribution.cdf(y) - self.theta, between))
 
 
 @each("change", CHANGES)
 @each("measure", MEASURES)
 @pytest.mark.quick("sine")
-@pytest.mark.parametrize("law", LAWS)
-def test_no_function_has_a_smaller_risk_than_the_true_quantiles(law: str, measure: str, change: str) -> None:
-    known = Known(law, measure)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_no_function_has_a_smaller_risk_than_the_true_quantiles(distribution: str, measure: str, change: str) -> None:
+    known = Known(distribution, measure)
     direction = CHANGES[change](X, known.theta, known.q)
     at_the_truth, excesses = known.risk(known.q), []
     for size in (-1.0, -0.05, 0.05, 1.0):
@@ -123,31 +123,41 @@ def test_no_function_has_a_smaller_risk_than_the_true_quantiles(law: str, measur
 def test_the_risk_of_the_true_quantiles_in_closed_form() -> None:
     known = Known("sine", "uniform", nodes=30)
     # E v_θ(Y, q_θ) = σ φ(Φ⁻¹(θ)) for a Gaussian distribution
-    expected = np.mean(known.law.std()) * np.sum(known.rule.weights * stats.norm.pdf(stats.norm.ppf(known.theta)))
+    expected = np.mean(known.distribution.std()) * np.sum(
+        known.rule.weights * stats.norm.pdf(stats.norm.ppf(known.theta))
+    )
     assert known.risk(known.q) == pytest.approx(expected, rel=1e-9)
 
 
 @each("kind", ["poisson", "coin"])
 def test_the_proposition_holds_where_the_proof_does_not_apply(kind: str) -> None:
-    """P(Y ≤ q | X) = θ, which the proof uses, fails for discrete distributions. The minimum is at q all the same."""
-    law = stats.poisson(2.3) if kind == "poisson" else stats.bernoulli(0.4)
+    """P(Y ≤ q | X) = θ, which the proof uses, needs that θ is a value of the distribution function, as it always is if
+    that is continuous. The minimum is at q all the same.
+    """
+    distribution = stats.poisson(2.3) if kind == "poisson" else stats.bernoulli(0.4)
     y = np.arange(60.0)
-    mass, theta = law.pmf(y), (np.arange(37) + 0.5) / 37.0
-    q = law.ppf(theta)
-    assert np.all(law.cdf(q) > theta + 1e-4)
+    mass, theta = distribution.pmf(y), (np.arange(37) + 0.5) / 37.0
+    q = distribution.ppf(theta)
+    assert np.all(distribution.cdf(q) > theta + 1e-4)
 
     def risk(h: Values) -> float:
         return float(np.mean(mass @ Pinball().value(theta, y[:, None], h[None, :])))
 
     rng = np.random.default_rng(0)
-    for h in (q + 0.3, q - 0.3, q + rng.normal(size=37), np.full(37, law.mean()), stats.norm.ppf(theta, law.mean())):
+    for h in (
+        q + 0.3,
+        q - 0.3,
+        q + rng.normal(size=37),
+        np.full(37, distribution.mean()),
+        stats.norm.ppf(theta, distribution.mean()),
+    ):
         s, t = y[:, None] <= h, y[:, None] <= q
-        first = (theta - law.cdf(q)) * (q - h)  # 0 for continuous distributions
+        first = (theta - distribution.cdf(q)) * (q - h)  # 0 for continuous distributions
         second = mass @ ((t * 1.0 - s) * (y[:, None] - h))
         assert risk(h) - risk(q) == pytest.approx(np.mean(first + second))
         assert np.min(second) >= 0.0
         assert risk(h) > risk(q)
-    assert np.min((theta - law.cdf(q)) * 0.3) < -1e-3  # the first term alone may be negative
+    assert np.min((theta - distribution.cdf(q)) * 0.3) < -1e-3  # the first term alone may be negative
 
 
 def test_fits_come_closer_to_the_smallest_risk_with_more_rows() -> None:
