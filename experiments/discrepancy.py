@@ -84,7 +84,7 @@ def kink_integral(dim: int) -> float:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """Over how many seeds means are taken, and which other m are tried: so many for each power of two."""
+    """Over how many seeds means are taken, and which other m are tried: ``between`` for each power of two."""
     return {"scrambles": 2 if quick else 5, "between": 4 if quick else 64, "most": 64 if quick else 1024}
 
 
@@ -212,8 +212,8 @@ def _about(rows: list[dict[str, Any]], dim: int) -> list[str]:
         markdown(header, lines),
         f"For Sobol's sequence the printed rate bounds D_m at all m that were tried, up to {sizes[-1]}: D_m is at most "
         f"{ratios[0]:.2f} log(m)^{dim}/m from {sizes[0]} to {sizes[1]} nodes, and {ratios[-2]:.3f} log(m)^{dim}/m from "
-        f"{sizes[-2]} to {sizes[-1]}. Powers of two are better: there m D_m is of the order {net}, of which it "
-        f"is {_net(mine, sizes[0], dim):.2f} with {sizes[0]} nodes and {_net(mine, sizes[-1], dim):.2f} with "
+        f"{sizes[-2]} to {sizes[-1]}. Powers of two are better: there m D_m is of the order {net}; the ratio of "
+        f"the two is {_net(mine, sizes[0], dim):.2f} with {sizes[0]} nodes and {_net(mine, sizes[-1], dim):.2f} with "
         f"{sizes[-1]}. The discrepancy of the grid falls like m^{_order(grid):.2f}, about m^(−1/{dim}), and that of "
         f"random nodes like m^{_order(drawn):.2f}.",
     ]

@@ -325,9 +325,9 @@ def _remarks(curves: Curves) -> list[str]:
     if ours:
         n = min(int(curve["rows"][1]) for curve in ours.values())
         lines.append(
-            "On the rows of the fit the threshold is a quantile; what is left of the deviation is made of rows that "
-            "are there more than once and of the distance between the levels at which it was set. As fitted, the rows "
-            f"on the boundary fall to either side. For scale: two samples of {n} rows from the same law differ by up "
+            "On the rows of the fit the threshold is a quantile; what is left of the deviation comes from repeated "
+            "rows and from the distance between the levels at which it was set. As fitted, the rows on the boundary "
+            f"fall to either side. For scale: two samples of {n} rows from the same distribution differ by up "
             f"to {1.36 * np.sqrt(2.0 / n):.3f} in 19 of 20 cases."
         )
         lines.append(f"All fits reached a duality gap of {max(curve['gap'] for curve in ours.values()):.1e} or less.")
@@ -346,7 +346,7 @@ def _remarks(curves: Curves) -> list[str]:
             for p in printed
         )
         lines.append(
-            f"With γ = {PRINTED}, as printed in the paper, the rows of the fit are learnt by heart and the property "
+            f"With γ = {PRINTED}, as printed in the paper, the rows of the fit are memorised and the property "
             f"fails on new ones for everyone: {', '.join(told)}."
         )
         worst = max(printed, key=lambda p: deviation(ours[p]["theta"], ours[p]["train"]))

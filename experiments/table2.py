@@ -422,7 +422,9 @@ def _thrice(within: dict[str, int]) -> str:
     if thrice and max(thrice.values()) == max(within.values()):
         said.append("With three times the λ it is likely what the authors' programs computed.")
     elif thrice:
-        said.append("The authors' programs do give IND three times the λ, but the printed numbers cannot show it.")
+        said.append(
+            "The authors' programs do give IND three times the λ, but the printed values do not distinguish this from the λ of ∞-CSC."
+        )
     return " ".join(said)
 
 

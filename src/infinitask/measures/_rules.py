@@ -246,7 +246,7 @@ class GaussLegendre(_Grid):
     ----------
     density : bool, default=False
         False: nodes F⁻¹(u_j) with weights w'_j; nodes are dense where μ has much mass. True, the form printed in the
-        paper : nodes spread over the support, θ_j = low + (high − low) u_j, with weights w'_j f_μ(θ_j) divided by their
+        paper: nodes spread over the support, θ_j = low + (high − low) u_j, with weights w'_j f_μ(θ_j) divided by their
         sum. μ must then have a bounded support and a density f_μ. It converges faster if f_μ is smooth and F⁻¹ is
         not, as for Beta(2, 2), whose F⁻¹ is steep at both ends. For a uniform measure both are equal.
 
