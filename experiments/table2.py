@@ -423,7 +423,8 @@ def _thrice(within: dict[str, int]) -> str:
         said.append("With three times the λ it is likely what the authors' programs computed.")
     elif thrice:
         said.append(
-            "The authors' programs do give IND three times the λ, but the printed values do not distinguish this from the λ of ∞-CSC."
+            "The authors' programs do give IND three times the λ, but the printed values do not distinguish this from "
+            "the λ of ∞-CSC."
         )
     return " ".join(said)
 
