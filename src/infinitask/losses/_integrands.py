@@ -74,6 +74,11 @@ class _Rescaled:
         self.centre = centre
 
     @property
+    def rests_at_zero(self) -> bool:
+        """Whether the smallest value of ω is 0."""
+        return bool(self.loss.rests_at_zero)
+
+    @property
     def steepness(self) -> float:
         """The factor a s of the slopes."""
         return self.weight * self.spread
@@ -84,7 +89,7 @@ class _Rescaled:
 
 
 @final
-class RescaledRow(_Rescaled, BoxLoss):
+class RescaledRow(_Rescaled, BoxLoss):  # type: ignore[override]
     """a ω(θ, s v + c) for a row of the table.
 
     Examples
@@ -93,11 +98,6 @@ class RescaledRow(_Rescaled, BoxLoss):
     >>> RescaledRow(Distance(0.0, 1.0), 3.0, spread=2.0, centre=1.0).value(np.array([0.5]), None, np.array([[0.5]]))
     array([[3.]])
     """
-
-    @property
-    def rests_at_zero(self) -> bool:  # type: ignore[override]
-        """Whether the smallest value of ω is 0."""
-        return bool(self.loss.rests_at_zero)
 
     def smooth(self, scale: float) -> bool:
         """Whether ω is smooth over s times the distance, and a s times that if its slopes are steeper here."""
@@ -130,13 +130,8 @@ class RescaledRow(_Rescaled, BoxLoss):
 
 
 @final
-class RescaledConvex(_Rescaled, ConvexLoss):
+class RescaledConvex(_Rescaled, ConvexLoss):  # type: ignore[override]
     """a ω(θ, s v + c) for any convex ω."""
-
-    @property
-    def rests_at_zero(self) -> bool:  # type: ignore[override]
-        """Whether the smallest value of ω is 0."""
-        return bool(self.loss.rests_at_zero)
 
     @property
     def smooth_scale(self) -> float:  # type: ignore[override]
