@@ -35,9 +35,6 @@ CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
 SINGLE_SHARE = 0.1
 """The tolerance for a tangent above the loss, as a fraction of the square root of a rounding error."""
 
-FAR = 1e6
-"""The distance at which a sum of losses must have stopped falling, in units of the spread of y."""
-
 NOISE = 1e3
 """The tolerated error of a sum, as a number of rounding errors of its terms."""
 
@@ -223,8 +220,8 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array, 
 def check_sum(losses: list[Loss], theta: Array, y: Array | None) -> str | None:
     """Describe a side on which the sum of convex losses of the same h falls without end; None if there is none.
 
-    The first one has the targets y, the others have none. A sum falls without end if it still does at a distance of
-    :data:`FAR` from the targets, in units of their spread.
+    The first one has the targets y, the others have none. A sum falls without end if it still does at a distance of 10⁶
+    spreads from the targets.
     """
     theta, y = _some(theta, y)
     zero, *_ = _points(theta, y)
@@ -233,11 +230,8 @@ def check_sum(losses: list[Loss], theta: Array, y: Array | None) -> str | None:
         total, size = np.zeros(zero.shape[1]), np.zeros(zero.shape[1])
         for k, loss in enumerate(losses):
             with np.errstate(all="ignore"):  # far away a loss may overflow: it rises
-                near, far = (
-                    host_double(loss.value(theta, None if k else y, as_like(zero + centre + sign * step, theta)))
-                    for step in (FAR * spread, 2.0 * FAR * spread)
-                )
-                slope = np.mean(far - near, axis=0) / (FAR * spread)
+                h = as_like(zero + centre + sign * 1e6 * spread, theta)
+                slope = sign * np.mean(host_double(loss.slope(theta, None if k else y, h)), axis=0)
             slope = np.where(np.isnan(slope), np.inf, slope)
             total, size = total + slope, size + np.abs(slope)
         falls = total < -1e-6 * size
