@@ -23,9 +23,6 @@ from infinitask.field import Field, Problem
 from infinitask.solvers import Solution
 from infinitask.solvers._one_class_path import JITTER
 
-ON_BOUND = 1e-6
-"""A coefficient is on a bound if it is closer to it than this fraction of the bound."""
-
 WRONG = 1e-2
 """The closed form is refused if Σ a k differs from h by more than this fraction of the largest |h − t| of a node."""
 
@@ -89,7 +86,7 @@ def leave_one_out(problem: Problem, solution: Solution, copies: HostArray) -> Le
     rows, theta = np.asarray(objective.rows), np.ravel(objective.host_integrals[0].theta)
     omega = to_host(objective.sample_weight).astype(np.float64)[:, None]
     a, bound = omega * to_host(at.smoothing.centre[0]) / objective.alpha, omega / (objective.alpha * theta)
-    boundary = (a > ON_BOUND * bound) & (a < (1.0 - ON_BOUND) * bound)
+    boundary = np.minimum(a, bound - a) > 1e-6 * bound  # the rounding of a coefficient on a bound
     above = problem.values(solution.z, slice(None))
     field = problem.field(solution.z)
     # what the other copies of a row cannot take over

@@ -20,13 +20,13 @@ from infinitask._base.arrays import HostArray, row_blocks
 from infinitask.calibration._class_probabilities import smallest_probability
 from infinitask.measures import ClassCosts, Sobol
 
-POINTS = 512
-"""The number of costs whose decisions are counted. With 1024, log losses of eight data sets change by at most 1/40."""
-
 
 @lru_cache(maxsize=16)
-def cost_points(n_classes: int, n_points: int = POINTS) -> HostArray:
-    """Costs spread evenly over all possible costs, (n_points, K); always the same, equal costs first."""
+def cost_points(n_classes: int, n_points: int = 512) -> HostArray:
+    """Costs spread evenly over all possible costs, (n_points, K); always the same, equal costs first.
+
+    Saved models were calibrated with 512 of them.
+    """
     points = Sobol()(ClassCosts(n_classes), n_points, np.random.default_rng(0)).nodes
     points[0] = 1.0 / n_classes
     points.flags.writeable = False

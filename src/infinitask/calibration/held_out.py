@@ -38,6 +38,7 @@ from infinitask.calibration._folds import Folds, JointFits, Splits, solved_one_b
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Solution, Splitting, Start
+from infinitask.solvers._free_levels import HELD
 
 FOLDS = 10
 """The number of folds that calibrate a fit. With five, ν = 0.05 on 1000 rows gives fractions of 0.03 to 0.045."""
@@ -47,9 +48,6 @@ ROWS_FOR_ONE_FOLD = 10_000
 
 MAX_PAIRS_TOGETHER = 40_000_000
 """Maximum of rows × nodes × folds for which all folds are solved together; beyond it, one fold is held out."""
-
-HELD = 0.02
-"""Directions of the rows with an eigenvalue below this fraction of λ are dropped because the ridge dominates them."""
 
 
 @final

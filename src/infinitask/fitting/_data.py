@@ -9,9 +9,6 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-WEIGHT_BITS = 36
-"""The binary digits of a normalised weight that are kept: weights times a factor then are the same numbers, mostly."""
-
 FEWEST_DISTINCT_ROWS = 20
 """With fewer distinct rows, equal rows may be equal by chance and are not treated as copies of one observation."""
 
@@ -94,7 +91,8 @@ class Data:
             weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
             X, y, share = (None if part is None else part[first] for part in (X, y, share))
         fraction, power = np.frexp(weight / np.max(weight))  # the sum cannot overflow
-        weight = np.ldexp(np.round(np.ldexp(fraction, WEIGHT_BITS)), power - WEIGHT_BITS)
+        # 36 of the 53 binary digits are kept: weights times a factor then are the same numbers, mostly
+        weight = np.ldexp(np.round(np.ldexp(fraction, 36)), power - 36)
         return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies), share)
 
 
