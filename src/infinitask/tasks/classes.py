@@ -17,24 +17,21 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import numbers
 from infinitask.calibration._class_probabilities import ClassScale, trade_off_levels, with_classes
-from infinitask.calibration.held_out import HeldOut
+from infinitask.calibration.held_out import FOLDS, HeldOut
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.losses import OneAgainstRest
 from infinitask.measures import Discrete, Measure, Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.solvers import Splitting
-from infinitask.tasks.base import ROUGH_GAP, Defaults, Task
+from infinitask.tasks.base import FEWEST_ROWS, ROUGH_GAP, Defaults, Task
 
 if TYPE_CHECKING:
     from infinitask.fitting import Fit
 
 
-FEWEST_ROWS = 20
-"""With fewer rows probabilities are not calibrated."""
-
-FOLDS, MORE_FOLDS, FEW_PAIRS = 4, 10, 2_000
-"""The number of folds of the held-out fits, and with at most this number of rows times classes: fits without a quarter
-of 124 rows have a log loss of .048, and without a tenth of them .031."""
+FEW_FOLDS, FEW_PAIRS = 4, 2_000
+"""The number of folds of the held-out fits, with more than this number of rows times classes. With fewer there are ten:
+fits without a quarter of 124 rows have a log loss of .048, and without a tenth of them .031."""
 
 
 @final
@@ -116,7 +113,7 @@ class AgainstRestTask(Task):
         assert targets is not None
         label = np.argmin(np.abs(to_host(targets) - self.codes), axis=1)
         if Splitting.solves(objective):
-            count = MORE_FOLDS if n * K <= FEW_PAIRS else FOLDS
+            count = FOLDS if n * K <= FEW_PAIRS else FEW_FOLDS
             fits = held_out.fits_of(_folds(label, count), ROUGH_GAP)
         else:
             fits = held_out.fits(ROUGH_GAP)

@@ -14,14 +14,10 @@ from infinitask.calibration._thresholds import Shift, decision_shift
 from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import CostSensitiveHinge, Loss
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks.base import ROUGH_GAP, Defaults, Learnt, Task, some_rows
+from infinitask.tasks.base import FEWEST_ROWS, ROUGH_GAP, Defaults, Learnt, Task, some_rows
 
 if TYPE_CHECKING:
     from infinitask.fitting import Fit
-
-
-FEWEST_ROWS = 5
-"""With fewer rows a training set of cross-validation could lack a class, and decisions are not calibrated."""
 
 
 @final
