@@ -131,13 +131,21 @@ def continuation_cost(objective: Objective) -> float:
     return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
 
 
+def level_cost(objective: Objective) -> float:
+    """The cost of splitting levels: it is tried if its arrays fit in memory."""
+    return 0.0 if objective.n_pairs <= MAX_LEVEL_PAIRS else np.inf
+
+
+def machine_cost(objective: Objective) -> float:
+    """The cost of one-class machines: they are tried if their Gram matrix fits in memory."""
+    return 0.0 if objective.rows.shape[0] <= MAX_MACHINE_ROWS else np.inf
+
+
 # Splitting needs the slope of each loss at every step, which a custom loss finds by a search. L-BFGS needs it less
 # often.
 SMALL_RIDGE = Engine(("kinked", "without_bias"), splitting_cost, by_splitting)
-FREE_LEVELS = Engine(
-    ("free_levels",), lambda it: 0.0 if it.n_pairs <= MAX_LEVEL_PAIRS else np.inf, by_levels, uses_start=False
-)
-ONE_CLASS = Engine(("one_class",), lambda it: 0.0 if it.rows.shape[0] <= MAX_MACHINE_ROWS else np.inf, by_walk)
+FREE_LEVELS = Engine(("free_levels",), level_cost, by_levels, uses_start=False)
+ONE_CLASS = Engine(("one_class",), machine_cost, by_walk)
 ENGINES = (SMALL_RIDGE, FREE_LEVELS, ONE_CLASS)
 
 
