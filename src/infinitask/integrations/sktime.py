@@ -21,6 +21,7 @@ from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Linear
 from infinitask.predictive import QuantileDistribution
 from infinitask.tuning import InfiniteQuantileRegressorCV
+from infinitask.tuning._defaults import MAX_ROWS
 
 try:
     import pandas as pd
@@ -29,9 +30,6 @@ except ImportError as error:
     raise not_installed("infinitask.integrations.sktime makes a forecaster of sktime", "sktime") from error
 
 __all__ = ["InfiniteQuantileForecaster"]
-
-CHOOSING_ROWS = 2000
-"""The approximate maximum number of rows used to choose the kernel and λ."""
 
 FOLDS = 4
 """The number of blocks of consecutive times that are held out in turn."""
@@ -154,8 +152,8 @@ def _tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps:
     """
     if np.unique(times).size < 2 * FOLDS:
         return InfiniteQuantileRegressor(noncrossing="rearrange", alpha=1.0, tol=1e-3).fit(inputs, targets)
-    # whole origins, evenly spaced
-    stride = max(1, -(-targets.size // CHOOSING_ROWS))
+    # about the rows on which kernels are compared: whole origins, evenly spaced
+    stride = max(1, -(-targets.size // MAX_ROWS))
     chosen = np.flatnonzero((np.arange(targets.size) // n_steps) % stride == 0)
     first, second = np.array_split(inputs[chosen], 2)
     gamma = 0.5 / (float(np.median(np.sum((first[:, None] - second) ** 2, axis=2))) or 1.0)
