@@ -20,7 +20,7 @@ from infinitask._base.arrays import HostArray, normal_scores
 from infinitask._base.validation import naming
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import leave_one_out, relevance, some_features, spreads
+from infinitask.fitting._defaults import MAX_SCALED_FEATURES, leave_one_out, relevance, some_features, spreads
 from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import (
@@ -40,13 +40,11 @@ from infinitask.kernels import (
     input_kernel,
 )
 from infinitask.tuning._defaults import (
-    COST_OF_LEARNING,
     FEW_ROWS,
     FOLDS,
     LEARNING_ROWS,
     MAX_RANKING_ROWS,
     MAX_ROWS,
-    MAX_SCALED_FEATURES,
     MIN_ROWS_TO_LEARN,
     OUTLIER,
     RIDGES,
@@ -334,16 +332,15 @@ def ranked(
     goals, rows, found = np.column_stack([t, _near(y)]), ranking_rows(y), list[Candidate]()
     plain = {name: kind for name, kind in kinds.items() if not kind.learns}
     learning = {name: kind for name, kind in kinds.items() if kind.learns}
-    expected = len(plain) + COST_OF_LEARNING * len(learning) * (0.5 if kernels is None else 1.0)
     for name, kind in plain.items():
         found.append(_evaluated(name, kind, X, goals, *rows))
-        done(len(found) / expected)
+        # kernels that learn take several times as long: their number is the work
+        done(0.0 if learning else len(found) / len(plain))
     if kernels is None:
         learning = {name: kind for name, kind in learning.items() if _suits(name.startswith(RANKS), found)}
-    expected = len(plain) + COST_OF_LEARNING * len(learning)
     for count, (name, kind) in enumerate(learning.items(), 1):
         found.append(_evaluated(name, kind, X, goals, *rows))
-        done((len(plain) + COST_OF_LEARNING * count) / expected)
+        done(count / len(learning))
     return sorted(found, key=lambda candidate: candidate.error)
 
 

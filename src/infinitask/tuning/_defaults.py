@@ -37,13 +37,9 @@ box of level sets. Targets of fits that are compared are clipped to FARTHEST_TAR
 MAX_RANKING_ROWS = 500
 """The ranking of kernels uses at most this number of rows."""
 
-LEARNING_ROWS, MAX_SCALED_FEATURES = 200, 60
-"""A scale for each feature is estimated by likelihood from at most LEARNING_ROWS rows, for at most this number of
-features. From LEARNING_ROWS rows on, kernels that learn from targets use rows that the ranking does not use; below it,
-they are created for each fold."""
-
-COST_OF_LEARNING = 8.0
-"""The time to evaluate a kernel that learns from targets, relative to another one."""
+LEARNING_ROWS = 200
+"""A scale for each feature is estimated by likelihood from at most LEARNING_ROWS rows. From LEARNING_ROWS rows on,
+kernels that learn from targets use rows that the ranking does not use; below it, they are created for each fold."""
 
 MIN_ROWS_TO_LEARN, ROWS_PER_FEATURE_TO_LEARN = 40, 10
 """Metrics are learnt from at least this number of rows, and full ones from this number of rows per feature."""
@@ -65,12 +61,7 @@ LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
 MAX_FEATURES, RANKS = 1_000, (375, 750, 1_500)
 """The maximum number of features of a fit that is only compared, and the numbers of landmarks to try with many rows.
 With 50 000 rows the largest one takes three times as long as the others together, and is not tried if the second does
-not help."""
-
-
-ROUGH_RANK = 200
-"""The number of landmarks of a fit after an interrupt, and the smallest one if there is little time: below it,
-evaluations of the losses take most of the time."""
+not help. The first is also that of a fit after an interrupt, and the smallest one if there is little time."""
 
 
 class Effort(NamedTuple):

@@ -9,14 +9,11 @@ from math import inf
 
 from infinitask._base.budget import Budget, OutOfTimeError
 from infinitask._base.events import Chosen, CutShort, Event, Stage, Tried, Trying, tell
-from infinitask.tuning._defaults import RANKS, ROUGH_RANK
+from infinitask.tuning._defaults import RANKS
 
-RESERVED, SAFETY = 0.75, 1.5
-"""The largest fraction of the time that is reserved for the final fit and its calibration, and the factor on their
-estimate."""
-
-GRACE = 0.15
-"""The final fit, and its calibration, have at least this fraction of the time, although it may be over."""
+LEAST, SAFETY = 0.2, 1.5
+"""The comparison, the final fit and its calibration each have at least this fraction of the time, although it may be
+over. The factor on the estimate of the final fit and its calibration."""
 
 
 class Forecast:
@@ -134,7 +131,7 @@ class Progress:
         if self.seconds == inf:
             return Budget()
         last = self.forecast.seconds(*self.LAST)
-        most = RESERVED * self.seconds
+        most = (1.0 - LEAST) * self.seconds
         return self.budget.before(most if last is None else min(SAFETY * last, most))
 
     def worthwhile(self, stage: str) -> bool:
@@ -146,18 +143,18 @@ class Progress:
         """The time of the final fit: what is left without the calibration, but at least some."""
         if self.seconds == inf:
             return Budget(keeps_best=keeps_best)
-        return Budget(max(self.budget.left - GRACE * self.seconds, GRACE * self.seconds), keeps_best=keeps_best)
+        return Budget(max(self.budget.left - LEAST * self.seconds, LEAST * self.seconds), keeps_best=keeps_best)
 
     def calibrating(self) -> Budget:
         """The time of the calibration: what is left, but at least some."""
-        return Budget(max(self.budget.left, GRACE * self.seconds))
+        return Budget(max(self.budget.left, LEAST * self.seconds))
 
     def rank_in_time(self, n: int) -> int | None:
         """The number of landmarks for n rows whose fit is expected to end in time; None if the usual number is."""
         expected, left = self.forecast.seconds("fit"), self.finishing(keeps_best=False).left
         if expected is None or SAFETY * expected <= left:
             return None
-        return min(n, max(ROUGH_RANK, int(RANKS[1] * left / (SAFETY * expected))))
+        return min(n, max(RANKS[0], int(RANKS[1] * left / (SAFETY * expected))))
 
     # --------------------------------------------------------------------------------------------------- the reports
     def begin(self, stage: str, line: str, event: type[Stage | Chosen] = Stage) -> None:

@@ -36,7 +36,7 @@ from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 from infinitask.tuning._contest import Contest
-from infinitask.tuning._defaults import GAP_OF_MANY, MANY_ROWS, ROUGH_RANK
+from infinitask.tuning._defaults import GAP_OF_MANY, MANY_ROWS, RANKS
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._race import Selection, chosen
 
@@ -161,7 +161,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 self._fitted_to_all(best, given, changes)
         except KeyboardInterrupt as stop:
             progress.stopped(stop, keeps_best=keeps_best, then="a rough fit is made")
-            rank = min(n, ROUGH_RANK)
+            rank = min(n, RANKS[0])
             rough: dict[str, Any] = {"features": Nystroem(rank), "rank": None, "certify": None, "solver": "lbfgs"}
             rough |= {"tol": ROUGH_GAP, "max_iter": ROUGH_EVALUATIONS}
             self._fitted_to_all(best, given, changes | rough)
