@@ -39,16 +39,11 @@ curves would fall."""
 FIRST_REFINEMENT = 4
 """The initial number of penalty nodes per node of the risk. With one, the slopes dip below zero between the nodes."""
 
-MAX_REFINEMENT, MAX_GROWTH = 128, 8.0
-"""The maximum number of penalty nodes per node of the risk, and its maximum growth from one round to the next. Curves
-without noise need about a hundred; if the number only doubled, the rounds ended before."""
+MAX_REFINEMENT = 128
+"""The maximum number of penalty nodes per node of the risk. Curves without noise need about a hundred."""
 
 MAX_ROUNDS = 6
 """The maximum number of solves."""
-
-LIFT_COST = 0.25
-"""The part of the tolerance that the bias of step (3) may cost, in the choice of the next number of nodes: half of the
-tolerance is that of a solve."""
 
 MAX_STEPS = 256_000
 """The maximum number of steps of the grid of the proof, which is refined as needed."""
@@ -284,9 +279,10 @@ def solve_in_order(
             break
         at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
         if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
-            # the curves fall between the nodes, by about the square of their distance
-            factor = np.sqrt((primal - found.objective) / (LIFT_COST * tol * scale))
-            refinement = min(MAX_REFINEMENT, int(np.ceil(np.clip(factor, 2.0, MAX_GROWTH) * refinement)))
+            # the curves fall between the nodes, by about the square of their distance: the bias of step (3) is to cost
+            # half of what a solve leaves of the tolerance
+            factor = np.sqrt((primal - found.objective) / (0.5 * (tol - inner_tol) * scale))
+            refinement = int(np.clip(np.ceil(factor * refinement), 2 * refinement, MAX_REFINEMENT))
         else:
             weight, inner_tol = 4.0 * weight, 0.1 * inner_tol
     assert best is not None
