@@ -38,7 +38,7 @@ CHECKED_ROWS = 2_000
 
 FEWEST_ROWS = 5
 """With fewer rows a training set of cross-validation could lack a class, and decisions are not calibrated. With 6 to 15
-rows of three classes, calibrated probabilities have the smaller log loss."""
+rows of three classes, calibrated probabilities have the smaller log loss in the mean."""
 
 ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
 """The duality gap and maximum number of evaluations of a rough fit, which only prepares or calibrates another."""
