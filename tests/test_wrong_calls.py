@@ -25,6 +25,7 @@ from infinitask import (
     predictive,
 )
 from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.losses._rows import NonCrossing
 from infinitask.measures import _rules, _spaces
 from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
 
@@ -180,10 +181,7 @@ SPECS: list[tuple[Any, dict[str, Any], str]] = [
         (losses.MQuantile(v).value, {"theta": LEVELS, "y": Y[:, None], "h": CURVES}, "kappa")
         for v in (0.0, -1.0, NAN, "a")
     ],
-    *[
-        (penalties.NonCrossing(v).value, {"theta": LEVELS, "y": None, "h": CURVES}, "weight")
-        for v in (0.0, -1.0, NAN, "a")
-    ],
+    *[(NonCrossing(v).value, {"theta": LEVELS, "y": None, "h": CURVES}, "weight") for v in (0.0, -1.0, NAN, "a")],
     (losses.CostSensitiveHinge().check_targets, {"y": Y}, "targets"),
     *[
         (losses.FunctionLoss(abs, backend=v).value, {"theta": LEVELS, "y": Y, "h": CURVES}, "backend")

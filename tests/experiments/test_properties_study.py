@@ -103,7 +103,7 @@ def test_the_page_and_its_files(few: dict[str, Record], tmp_path: Path) -> None:
     assert len(read_csv(files[1])) == 2 * (4 * 9 + 3 * 9)
     assert files[2].read_bytes().startswith(b"\x89PNG")
     page = files[3].read_text(encoding="utf-8")
-    assert "\nSettings: " in page
+    assert "\n| lambda | 0.001 | ours |\n" in page
     assert "each level by itself, free bias: the bounds hold in every fit" in page
     new = few["ridge"]["result"]["new_sup"]
     assert f"to {new:.4f} at n = 60" in page
