@@ -36,6 +36,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
+from infinitask.calibration._thresholds import THRESHOLD_LEVELS
 from infinitask.measures import Uniform
 from infinitask.measures._rules import quadrature_rule
 
@@ -325,10 +326,11 @@ def _remarks(curves: Curves) -> list[str]:
     if ours:
         n = min(int(curve["rows"][1]) for curve in ours.values())
         lines.append(
-            "On the rows of the fit the threshold is a quantile; what is left of the deviation comes from repeated "
-            "rows and from the distance between the levels at which it was set. As fitted, the rows on the boundary "
-            f"fall to either side. For scale: two samples of {n} rows from the same distribution differ by up "
-            f"to {1.36 * np.sqrt(2.0 / n):.3f} in 19 of 20 cases."
+            f"On the rows of the fit the threshold is a quantile at the nodes and at {THRESHOLD_LEVELS} levels; what "
+            "is left of the deviation comes from repeated rows, and from levels next to a node. At a node, the rows on "
+            "the boundary have the same h to many digits, so that between two of these levels they fall to either "
+            "side, as they do with the threshold as fitted. For scale: two samples of "
+            f"{n} rows from the same distribution differ by up to {1.36 * np.sqrt(2.0 / n):.3f} in 19 of 20 cases."
         )
         lines.append(f"All fits reached a duality gap of {max(curve['gap'] for curve in ours.values()):.1e} or less.")
     both = [pair for pair in ours if pair in peers]

@@ -29,6 +29,15 @@ ENOUGH = 34
 """The paper's number of nodes."""
 MEASURES = ("from_many", "from_truth", "pinball")
 
+FIXED = {
+    "levels": ", ".join(map(str, LEVELS)),
+    "rules": "Gauss–Legendre, Sobol, Monte Carlo",
+    "scaling": "inputs and target: mean 0, standard deviation 1",
+    "kernels": "Gaussian, k_b = k_Θ",
+    "bias": "λ_b = λ",
+}
+"""Settings that no run changes."""
+
 ORIGINS = {
     "n": "printed",
     "n_test": "printed",
@@ -38,6 +47,12 @@ ORIGINS = {
     "lambda": "inferred: that of the authors' study of κ, beside a sum over the rows",
     "noncrossing": "inferred: that of the authors' study of κ",
     "tol": "ours",
+    "levels": "printed",
+    "rules": "ours: nothing is printed for this figure",
+    "repetitions": "ours: the figure has one training set",
+    "scaling": "inferred: that of the authors' study of κ",
+    "kernels": "inferred: those of the authors' study of κ",
+    "bias": "ours: nothing is printed for this figure",
 }
 
 
@@ -129,11 +144,12 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         for m in settings["nodes"]
     ]
     shown = ("off many nodes", "off the truth", "excess loss")
+    fixed = FIXED | {"repetitions": max(row["repetitions"] for row in rows)}
     page = [
         "# How many nodes are enough",
         f"Quantile curves of {settings['n']} toy samples at the levels {', '.join(f'{t:g}' for t in LEVELS)}, learnt "
-        f"with m nodes of three rules; medians over {max(row['repetitions'] for row in rows)} training sets.",
-        settings_used(settings, ORIGINS),
+        f"with m nodes of three rules; medians over {fixed['repetitions']} training sets.",
+        settings_used(settings | fixed, ORIGINS),
         "![Distances against the number of nodes](nodes.png)",
         markdown(["m", *(f"{what}: {rule}" for what in shown for rule in rules)], lines),
         f"Off many nodes: root mean square distance, on {settings['n_test']} test points, from the curves of "

@@ -67,8 +67,16 @@ ROUNDING = 1e-9
 
 MEASURES = ("train_sup", "train_mean", "train_signed", "off_bounds", "on_curve", "new_sup", "new_mean")
 
+FIXED = {
+    "data": "the toy data for quantiles, make_mixture for level sets",
+    "kernels": "Gaussian",
+    "quadrature": "Gauss–Legendre",
+}
+"""Settings that no run changes."""
+
 ORIGINS = dict.fromkeys(
     (
+        *FIXED,
         *("gamma", "task_gamma", "lambda", "noncrossing", "set_gamma", "set_task_gamma", "low", "nodes"),
         *("step", "new_rows", "on", "tol"),
     ),
@@ -262,7 +270,7 @@ def _page(rows: list[dict[str, Any]], gaps: list[float], settings: dict[str, Any
             f"far the shares are from θ, on the training rows and on new ones; medians over {seeds} training sets. "
             f"Sup and mean are over the levels θ = {settings['step']:g}, {2 * settings['step']:g}, …, "
             f"{1.0 - settings['step']:g}, for level sets from {settings['low']:g} on.",
-            settings_used(settings, ORIGINS),
+            settings_used(settings | FIXED, ORIGINS),
             "All parameters are numbers; alpha = λ/n, and for level sets this is the ridge on the threshold.",
             "What is known: where a level is learnt by itself with a free bias, the share of training rows strictly "
             "below (outside) is at most θ, and with the rows on the curve (boundary) at least θ; on new rows the share "

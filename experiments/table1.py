@@ -142,7 +142,10 @@ ORIGINS = {
     "scaling": "printed: over the whole set, as in the authors' programs",
     "noncrossing": "printed",
     "kernels": "printed",
-    "lambda": "inferred: beside a sum over the rows, as in the authors' programs",
+    "bias": "ours: no λ_b is printed; those of JQR and IND are free in their own papers",
+    "levels": "printed",
+    "lambda": "printed: its box; beside a sum over the rows, and for IND too, as in the authors' programs",
+    "columns": "inferred: authors' programs; the means are ours",
     "search": "printed: but for the ranks of the losses, which are modelled here",
     "IND": "inferred: one (γ, λ) for its five levels, as in the authors' programs",
 }
@@ -234,7 +237,10 @@ def _page(
         "scaling": "inputs and target: mean 0, standard deviation 1",
         "noncrossing": "λ_nc = 1",
         "kernels": "Gaussian, k_b = k_Θ",
+        "bias": "λ_b = λ; JQR and IND: free, one for each level",
+        "levels": "0.1, 0.3, 0.5, 0.7, 0.9",
         "lambda": "alpha = λ/n, λ in [1e-6, 1e6]",
+        "columns": "numeric ones; missing inputs (UN3) are means",
         "search": "expected improvement",
         "IND": "tuned once",
     }
