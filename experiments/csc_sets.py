@@ -112,7 +112,7 @@ def _draw(figure: Any, records: list[Record], settings: dict[str, Any]) -> None:
     pale = ListedColormap(colormaps["PuOr"](np.linspace(0.32, 0.68, 256)))  # the points stay visible
     for row, record in zip(grid, records, strict=True):
         name, result = record["unit"]["dataset"], record["result"]
-        X, _, y, _ = split(name, settings["split"])
+        X, _, y, _ = split(name, settings["split"], scaled=False)
         a, b = np.array(result["axes"]).T
         heights = np.array(result["decisions"]).reshape(b.size, a.size, len(THETAS))
         for k, (ax, theta) in enumerate(zip(row, THETAS, strict=True)):

@@ -52,6 +52,7 @@ Curves = dict[tuple[str, ...], dict[str, Any]]
 SETS = {"wilt": load_wilt, "spambase": load_spambase}
 PRINTED = "0.25"
 GAMMAS = ("1/median", "1/d", PRINTED)
+SHOWN = {"1/median": "1/median χ² distance", PRINTED: f"{PRINTED}, as printed"}
 METHODS = ("itl", "ocsvm")
 LOW, LAMBDA, NODES = 0.05, 1e-3, 100
 
@@ -236,14 +237,16 @@ def _draw(curves: Curves, path: Path, settings: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(9.0, 9.8), dpi=120, layout="constrained")
-    axes = figure.subplots(4, 2, sharex=True, height_ratios=[3, 1.5, 3, 1.5])
-    figure.suptitle("One fit, every level: the proportion of inliers is close to 1 − θ", fontsize=13)
-    for column, gamma in enumerate(("1/median", "1/d")):
+    figure = Figure(figsize=(12.5, 9.8), dpi=120, layout="constrained")
+    axes = figure.subplots(4, len(GAMMAS), sharex=True, height_ratios=[3, 1.5, 3, 1.5])
+    figure.suptitle(
+        "One fit, every level: the proportion of inliers and 1 − θ, by the width of the kernel", fontsize=13
+    )
+    for column, gamma in enumerate(GAMMAS):
         for row, name in enumerate(SETS):
             top, strip = axes[2 * row, column], axes[2 * row + 1, column]
             ours, peer = (curves.get((name, gamma, method)) for method in METHODS)
-            top.set_title(f"{name.capitalize()}, γ = {gamma.replace('median', 'median χ² distance')}", fontsize=11)
+            top.set_title(f"{name.capitalize()}, γ = {SHOWN.get(gamma, gamma)}", fontsize=11)
             top.plot([LOW, 1.0], [1.0 - LOW, 0.0], zorder=3, **STYLES["1 − θ"])
             strip.axhline(0.0, **STYLES["1 − θ"])
             if peer is not None:
