@@ -164,14 +164,18 @@ class Side:
 
     def ask(self, name: str, times: int, fresh: bool = False) -> tuple[float, int | None, float]:
         """Mean seconds and evaluations of a case over ``times`` runs; for a ``fresh`` process its memory as well."""
+        seconds, evaluations, memory = self.call([name, times, fresh])
+        return seconds, evaluations, memory
+
+    def call(self, message: Any) -> Any:
+        """The answer to a line, from a process that loaded the library of the folder and no other."""
         if not self._known and (loaded := Path(self._answer()).parent) != self._folder:
             raise RuntimeError(f"The library of {self._folder} was asked for, and that of {loaded} was loaded.")
         self._known = True
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([name, times, fresh]) + "\n")
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
-        seconds, evaluations, memory = self._answer()
-        return seconds, evaluations, memory
+        return self._answer()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
