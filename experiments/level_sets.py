@@ -358,8 +358,8 @@ def _remarks(curves: Curves) -> list[str]:
         lines.append(
             f"With that γ it fails on the training rows of {worst[0].capitalize()} as well, by "
             f"{deviation(ours[worst]['theta'], ours[worst]['train']):.3f} (OneClassSVM "
-            f"{deviation(peers[worst]['theta'], peers[worst]['train']):.3f}): many rows lie on the boundary, and all "
-            "of them count as inside."
+            f"{deviation(peers[worst]['theta'], peers[worst]['train']):.3f}): many rows lie on the boundary, and "
+            "fall to one side together."
         )
     if both:
         clock, processor = (

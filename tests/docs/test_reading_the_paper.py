@@ -267,6 +267,18 @@ def test_the_deviations_on_spambase_are_those_of_the_page() -> None:
     assert set(named) <= {number for line in found for number in line}
 
 
+def test_the_deviations_of_level_sets_are_those_of_their_page() -> None:
+    page = (FOLDER / "results" / "level_sets.md").read_text(encoding="utf-8")
+    of = {tuple(line.split(" | ")[:2]): re.findall(r"0\.\d{3}", line) for line in page.splitlines() if "|" in line}
+    text = (FOLDER / "reproduction.md").read_text(encoding="utf-8")
+    (told,) = (part for part in text.split("\n\n") if part.startswith("Of level sets"))
+    spambase, wilt = (of[f"| {name}", "0.25 (printed)"] for name in ("Spambase", "Wilt"))
+    columns = (0, 1, 3, 4)  # ours on the training rows and on new ones, one-class SVMs on both
+    expected = [spambase[k] for k in columns] + wilt[:2]
+    expected += [max(of[f"| {name}", "1/d"][k] for name in ("Spambase", "Wilt")) for k in (0, 1)]
+    assert re.findall(r"0\.\d{3}", told) == expected
+
+
 def test_only_one_set_has_the_full_specificity_that_the_text_names() -> None:
     for theta, side in (("-0.9", "specificity"), ("0.9", "sensitivity")):
         full = Counter(
