@@ -71,7 +71,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n."""
+    """Sizes and λ_nc as in the paper, γ and λ as in its authors' programs; λ stands beside a sum, so alpha = λ/n."""
     return {
         "n": 40,
         "seed": 13,

@@ -15,7 +15,7 @@ and γ = 1/median distance. What is needed to see the property, and why:
   0.017 and 0.012, and then a gap of 1e-5 instead of 1e-4 gives 0.019 and 0.014. So ``exact_fractions`` sets the
   threshold last, at the quantile, which minimises the objective for given h. The report has both.
 * The proportion on the test rows depends on the kernel, not on the solver. With γ = 0.25, as printed, the model learns
-  the training rows by heart, and on Spambase the property fails on them as well, by 0.17; with γ = 1/d it does so on
+  the training rows by heart, and on Spambase the property fails on them as well, by 0.16; with γ = 1/d it does so on
   Wilt for small θ. This is so for every solver. Hence the third γ, 1/median distance.
 """
 

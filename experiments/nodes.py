@@ -62,7 +62,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """Sizes as in the paper; kernels and λ as in its study of κ, with alpha = λ/n."""
+    """Sizes as in the paper; kernels and λ as in its authors' study of κ, with alpha = λ/n."""
     return {
         "n": 300 if quick else 1000,
         "n_test": 2000,

@@ -66,7 +66,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n."""
+    """Sizes as in the paper, all else as in its authors' programs; λ stands beside a sum, so alpha = λ/n."""
     return {
         "n": 1000 if quick else 10_000,
         "seed": 13,
