@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from infinitask.datasets import make_sine
 
 from .defaults import REVISION, geometric_mean, measured
 from .peer_models import PEERS, fitted
+from .peer_report import MEASURED
 from .raw_tables import MAX_ROWS, TABLES, n_train, split, splits
 from .runner import Experiment, Record
 from .tables import markdown, settings_used, write_csv
@@ -285,7 +285,7 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             "The list was made before any method had seen one of the tables. The defaults were not: a scale for each "
             "input, and how λ falls with the rows, were settled after first results on these tables had been seen, so "
             "the figures are not those of fresh data.",
-            f"{settings_used(settings)}{_version()}",
+            f"{settings_used(settings)} LightGBM {MEASURED['lightgbm']}.",
             "Loss: the mean pinball loss over the levels "
             f"{', '.join(f'{level:g}' for level in LEVELS)} on the test rows, quantiles of a row sorted, whatever the "
             "method. Constant: the quantiles of the training targets. Self-tuned: "
@@ -326,13 +326,6 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             "",
         ]
     )
-
-
-def _version() -> str:
-    try:
-        return f" LightGBM {metadata.version('lightgbm')}."
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _against(found: Found, other: str) -> list[str]:
