@@ -65,7 +65,8 @@ def price_units(base: str, head: str, quick: bool = False, *, at_base: bool = Fa
             if row.at_base:
                 yield {**unit, "fit": row.fit, "side": "base", "code": base}
             continue
-        yield {**unit, "fit": row.fit, "side": "head", "code": head}
+        for seed in range(1 if quick else row.seeds):
+            yield {**unit, "seed": seed, "fit": row.fit, "side": "head", "code": head}
         for peer in row.peers[: 1 if quick else None]:
             yield {**unit, "fit": peer, "side": "peer", "code": ""}
 

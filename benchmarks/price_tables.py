@@ -90,7 +90,8 @@ def _friedman(seed: int) -> Split:
 def _simulated(name: str, n: int, seed: int) -> Split:
     """A problem of the price list with fewer rows."""
     found = PROBLEMS[name].split(seed, n)
-    return Split(found.X, found.y, found.X_new[:MOST_NEW], found.y_new[:MOST_NEW])
+    rows = np.linspace(0, len(found.y_new) - 1, MOST_NEW).astype(int)  # outliers stand at the end
+    return Split(found.X, found.y, found.X_new[rows], found.y_new[rows])
 
 
 # ---------------------------------------------------------------------------------------------------------- two classes

@@ -168,11 +168,13 @@ def test_sides_alternate_and_a_seed_ends_before_the_next_begins() -> None:
 
 def test_tables_without_downloads_are_split_by_their_seed() -> None:
     tables = module("price_tables")
-    for kind, name in (("quantiles", "diabetes"), ("costs", "moons"), ("classes", "wine"), ("level sets", "factors")):
+    for kind, name in (("quantiles", "diabetes"), ("costs", "moons"), ("classes", "wine"), ("level sets", "sensors")):
         split = tables.TABLES[kind][name]
         np.testing.assert_array_equal(split(0).X, split(0).X)
         assert not np.array_equal(split(0).X, split(1).X)
         assert len(split(0).y) <= tables.MOST_ROWS
+        if kind == "level sets":
+            assert np.mean(split(0).y_new == 0) == pytest.approx(0.2, abs=0.001)
 
 
 # ------------------------------------------------------------------------------------------------------- what is stored
@@ -246,7 +248,18 @@ def test_a_goal_is_kept_by_the_processor_and_a_budget_by_the_clock() -> None:
         (budget, result(9.0, 25.1, integrated=1.0), False),
         (report.Row("10 000 × 20", "default"), result(1.0, pinball=1.0), None),
     ):
-        assert report.verdict(row, lambda *_, found=found: found) is kept
+        assert report.verdict(row, lambda *_, found=found: {0: found}) is kept
+
+
+def test_a_budget_is_kept_only_by_a_model_that_is_no_worse_than_the_default() -> None:
+    report = module("price_report")
+    row = report.Row("5 000 × 30", "tuned in time")
+    for losses, kept in (((0.9, 1.0), True), ((1.1, 0.95), True), ((1.1, 1.101), False)):
+        found = {
+            "default": {seed: result(1.0, integrated=1.0) for seed in range(2)},
+            "tuned in time": {seed: result(9.0, integrated=loss) for seed, loss in enumerate(losses)},
+        }
+        assert report.verdict(row, lambda table, fit, side, found=found: found[fit]) is kept
 
 
 def test_the_page_tells_both_sides_and_what_misses() -> None:
@@ -271,7 +284,7 @@ def test_the_page_tells_both_sides_and_what_misses() -> None:
     assert "0 of 1 goals are kept." in text
     assert f"| {name} | `InfiniteQuantileRegressorCV()` | 7 | 6 | **no** |" in text
     assert "| | *LightGBM, 7 levels* | 2.5 |" in text
-    assert f"| {name} | `InfiniteQuantileRegressorCV()` | 0.4 | 0.5 | 1.250 |" in text
+    assert f"| {name} | `InfiniteQuantileRegressorCV()` | 1 | 0.4 | 0.5 | 1.250 |" in text
     assert "**more than .5%**" in text
     assert "| diabetes | 2 | 1.5 | 1.6 | 1.067 ± 0.022 |" in text
     assert "level sets, default" not in text, "what was not run is not there"
