@@ -279,6 +279,23 @@ def test_the_deviations_of_level_sets_are_those_of_their_page() -> None:
     assert re.findall(r"0\.\d{3}", told) == expected
 
 
+def test_the_printed_algorithm_stops_as_far_from_the_optimum_as_its_page_says() -> None:
+    def read(name: str) -> list[dict[str, str]]:
+        with (FOLDER / "results" / name).open(encoding="utf-8", newline="") as file:
+            return [row for row in csv.DictReader(file) if float(row["kappa"]) <= 0.1]
+
+    far: dict[str, list[float]] = {}
+    for row in read("robustness_starts.csv"):
+        if (row["algorithm"], row["evaluations"]) == ("the paper's", "1000") and float(row["size"]) <= 1.0:
+            far.setdefault(row["dataset"], []).append(100.0 * float(row["excess"]))
+    few, many = far["sine"] + far["mcycle"], far["boston_housing"]
+    (cells,) = (cells for cells in rows(PAGE, NOTES) if "results/robustness.md" in cells[4])
+    assert f"{min(few):.0f}% to {max(few):.0f}% above the optimum on the sine curve and mcycle" in cells[4]
+    assert f"{min(many):.0f}% to {max(many):.0f}% on boston_housing" in cells[4]
+    change = max(abs(float(row["largest_change"])) for row in read("robustness.csv") if row["largest_change"])
+    assert f"its test loss changes by at most {100.0 * change:.1f}%" in cells[4]
+
+
 def test_only_one_set_has_the_full_specificity_that_the_text_names() -> None:
     for theta, side in (("-0.9", "specificity"), ("0.9", "sensitivity")):
         full = Counter(
