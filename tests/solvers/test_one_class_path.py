@@ -187,3 +187,12 @@ def test_many_rows_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     X = points(120)
     monkeypatch.setattr(_solve, "MAX_MACHINE_ROWS", 100)
     assert InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(X).n_iter_ > 5
+
+
+def test_thresholds_that_differ_by_factors_of_a_thousand() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 8)) * (1 + np.arange(400)[:, None] % 3)
+    model = InfiniteOneClassSVM(kernel=RBF(0.1), alpha=1e-6, rank=100, exact_fractions=False).fit(X)
+    t = -model.field_.bias(model.nodes_)
+    assert np.max(model.nodes_ * t) > 300.0 * np.min(model.nodes_ * t) > 0.0  # ρ = αθt
+    assert model.dual_gap_ <= 1e-4
+    assert model.n_iter_ == 1  # the walk alone

@@ -135,7 +135,8 @@ class _Threshold:
     def _step(self, c: HostArray) -> HostArray:
         """One step of Newton's method."""
         rho = self._rho(c)
-        width = 1e-3 * float(self.path.thresholds[-1])  # s′ is the slope of a secant
+        # s′ is the slope of a secant; thresholds of a narrow kernel differ by factors of a thousand
+        width = 1e-3 * np.clip(rho, self.path.thresholds[0], self.path.thresholds[-1])
         bend = (self._fraction(rho + width) - self._fraction(rho - width)) / (2.0 * width)
         gradient = self.linear + self.ridge * c - self.cols.T @ (self.weights * self._fraction(rho) / self.theta)
         bend = self.weights * self.alpha * np.maximum(bend, 1e-3 * np.max(bend))
