@@ -30,7 +30,8 @@ from compare import HERE, ROOT, Side, copied, resolved
 from pages import Store, combined, key, now, signed
 from price_fits import OURS
 from price_problems import PROBLEMS, Split
-from price_report import QUALITY_FITS, ROWS, page
+from price_report import page
+from price_rows import QUALITY_FITS, ROWS
 from price_tables import TABLES
 
 PAGE = ROOT / "docs" / "benchmarks" / "price.md"

@@ -246,7 +246,7 @@ FITS: dict[str, dict[str, Fit]] = {
             "`InfiniteQuantileRegressor()`", _supervised(InfiniteQuantileRegressor, random_state=0), _quantiles
         ),
         "sparse": Fit(
-            "the same, X in CSR format",
+            "`InfiniteQuantileRegressor()`, X in CSR format",
             _supervised(InfiniteQuantileRegressor, random_state=0),
             _quantiles,
             prepare=_as_sparse,
@@ -257,7 +257,7 @@ FITS: dict[str, dict[str, Fit]] = {
             _quantiles,
         ),
         "tuned in time": Fit(
-            f"the same, `max_seconds={BUDGET}`",
+            f"`InfiniteQuantileRegressorCV(max_seconds={BUDGET})`",
             _supervised(InfiniteQuantileRegressorCV, random_state=0, max_seconds=BUDGET),
             _quantiles,
         ),
@@ -269,7 +269,7 @@ FITS: dict[str, dict[str, Fit]] = {
             "`InfiniteCostSensitiveClassifier()`", _supervised(InfiniteCostSensitiveClassifier, random_state=0), _costs
         ),
         "rank 300": Fit(
-            "the same, Nyström with rank 300, `tol=1e-3`",
+            '`InfiniteCostSensitiveClassifier(features="nystroem", rank=300, tol=1e-3)`',
             _supervised(InfiniteCostSensitiveClassifier, features="nystroem", rank=300, tol=1e-3, random_state=0),
             _costs,
         ),
@@ -279,7 +279,7 @@ FITS: dict[str, dict[str, Fit]] = {
             _costs,
         ),
         "tuned in time": Fit(
-            f"the same, `max_seconds={BUDGET}`",
+            f"`InfiniteCostSensitiveClassifierCV(max_seconds={BUDGET})`",
             _supervised(InfiniteCostSensitiveClassifierCV, random_state=0, max_seconds=BUDGET),
             _costs,
         ),
@@ -304,7 +304,7 @@ FITS: dict[str, dict[str, Fit]] = {
         "default": Fit("`InfiniteOneClassSVM()`", _rows(InfiniteOneClassSVM, random_state=0), _level_sets),
         "tuned": Fit("`InfiniteOneClassSVMCV()`", _rows(InfiniteOneClassSVMCV, random_state=0), _level_sets),
         "tuned in time": Fit(
-            f"the same, `max_seconds={BUDGET}`",
+            f"`InfiniteOneClassSVMCV(max_seconds={BUDGET})`",
             _rows(InfiniteOneClassSVMCV, random_state=0, max_seconds=BUDGET),
             _level_sets,
         ),

@@ -144,7 +144,7 @@ def test_a_fit_that_fails_or_misses_a_package_is_told(monkeypatch: pytest.Monkey
 
 # ------------------------------------------------------------------------------------------------------------- the plan
 def test_every_row_names_a_problem_and_fits_that_exist() -> None:
-    fits, problems, report, tables = map(module, ("price_fits", "price_problems", "price_report", "price_tables"))
+    fits, problems, report, tables = map(module, ("price_fits", "price_problems", "price_rows", "price_tables"))
     for row in report.ROWS:
         known = fits.FITS[problems.PROBLEMS[row.problem].kind]
         assert {row.fit, *row.peers} <= known.keys()
@@ -239,21 +239,31 @@ def result(seconds: float, wall: float = 0.0, **scores: float) -> dict[str, Any]
 
 def test_a_goal_is_kept_by_the_processor_and_a_budget_by_the_clock() -> None:
     report = module("price_report")
-    goal, budget = report.Row("10 000 × 20", "default", 3.0), report.Row("5 000 × 30", "tuned in time")
+    goal, budget = (
+        module("price_rows").Row("10 000 × 20", "default", 3.0),
+        module("price_rows").Row("5 000 × 30", "tuned in time"),
+    )
     for row, found, kept in (
         (goal, result(3.0, 9.0, pinball=1.0), True),
         (goal, result(3.1, 1.0, pinball=1.0), False),
         (goal, {"failed": "ValueError"}, False),
         (budget, result(40.0, 24.9, integrated=1.0), True),
         (budget, result(9.0, 25.1, integrated=1.0), False),
-        (report.Row("10 000 × 20", "default"), result(1.0, pinball=1.0), None),
+        (module("price_rows").Row("10 000 × 20", "default"), result(1.0, pinball=1.0), None),
     ):
         assert report.verdict(row, lambda *_, found=found: {0: found}) is kept
 
 
+def test_the_slowest_sample_must_keep_the_goal() -> None:
+    row = module("price_rows").Row("10 000 × 20", "default", 3.0)
+    found = {0: result(1.0, 2.0, pinball=1.0), 1: result(3.5, 9.0, pinball=1.0)}
+    assert module("price_report").verdict(row, lambda *_: found) is False
+    assert module("price_report").slowest(found, "seconds") == "1, at most 3.5"
+
+
 def test_a_budget_is_kept_only_by_a_model_that_is_no_worse_than_the_default() -> None:
     report = module("price_report")
-    row = report.Row("5 000 × 30", "tuned in time")
+    row = module("price_rows").Row("5 000 × 30", "tuned in time")
     for losses, kept in (((0.9, 1.0), True), ((1.1, 0.95), True), ((1.1, 1.101), False)):
         found = {
             "default": {seed: result(1.0, integrated=1.0) for seed in range(2)},
