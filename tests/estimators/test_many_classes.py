@@ -426,3 +426,17 @@ def test_a_rare_class_is_as_probable_as_it_is_frequent() -> None:
     q = p**a * np.exp(b)
     mean = (q / q.sum(axis=1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(mean, [148 / 300, 148 / 300, 4 / 300], rtol=0.03)
+
+
+def test_probabilities_of_a_table_of_categories_are_its_frequencies() -> None:
+    """Equal rows have several classes, and calibration must hold out some copies of a row, not all of them."""
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(size=(600, 1)) < 0.5) * 1.0
+    P = np.where(x > 0.0, [[0.7, 0.2, 0.1]], [[0.2, 0.3, 0.5]])
+    y = np.array([rng.choice(3, p=p) for p in P])
+    found = InfiniteCostSensitiveClassifier().fit(x, y).predict_proba(np.array([[0.0], [1.0]]))
+    frequencies = [np.bincount(y[x[:, 0] == value], minlength=3) / np.sum(x == value) for value in (0.0, 1.0)]
+    np.testing.assert_allclose(found, frequencies, atol=0.05)
+    rows = np.repeat([[0.0]], 30, axis=0)
+    few = InfiniteCostSensitiveClassifier().fit(rows, np.repeat([0, 1, 2], [15, 10, 5])).predict_proba(rows[:1])
+    np.testing.assert_allclose(few, [[0.5, 1 / 3, 1 / 6]], atol=0.05)

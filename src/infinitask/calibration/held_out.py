@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -48,6 +48,9 @@ ROWS_FOR_ONE_FOLD = 10_000
 
 MAX_PAIRS_TOGETHER = 40_000_000
 """Maximum of rows × nodes × folds for which all folds are solved together; beyond it, one fold is held out."""
+
+MANY_COPIES = 100
+"""Copies of a row are held out in different folds if there are at most 100 times as many of them as different rows."""
 
 
 @final
@@ -151,6 +154,21 @@ class HeldOut:
         varying = z.reshape(objective.shape)[int(objective.constant_first) :]
         ridge = 0.5 * objective.alpha * float(np.sum(varying**2))
         return ridge >= tol * abs(objective.evaluate(z, self.solution.smoothing).primal)
+
+    def unmerged(self) -> tuple[HeldOut, HostArray] | None:
+        """Return the same with a row for each copy, and the row of the problem that it is a copy of.
+
+        None if there are more than MANY_COPIES times as many: the copies are weights then.
+        """
+        copies = np.maximum(np.round(self.copies), 1.0)
+        if np.sum(copies) > MANY_COPIES * copies.size:
+            return None
+        rows = np.repeat(np.arange(copies.size), copies.astype(np.intp))
+        objective = self.problem.objective
+        weight = to_host(objective.sample_weight).astype(np.float64) / copies
+        lighter = replace(objective, sample_weight=as_like(weight, objective.sample_weight))
+        problem = replace(self.problem, objective=lighter).only(rows)
+        return replace(self, problem=problem, copies=np.ones(rows.size)), rows
 
     def fits_of(self, fold: HostArray, tol: float) -> HeldOutFits:
         """Return fits without each fold, solved together.

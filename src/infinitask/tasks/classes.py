@@ -106,17 +106,20 @@ class AgainstRestTask(Task):
     def finish(self, fit: Fit, held_out: HeldOut) -> ClassScale | None:
         """Return the map from the decisions of all classes to probabilities."""
         objective, K = fit.problem.objective, self.codes.size
-        n = int(objective.rows.shape[0])
-        if not self.calibrated or self.over is None or self.trade_offs is None or n < FEWEST_ROWS:
+        if not self.calibrated or self.over is None or self.trade_offs is None or held_out.count < FEWEST_ROWS:
             return None
         targets = objective.integrals[0].targets
         assert targets is not None
         label = np.argmin(np.abs(to_host(targets) - self.codes), axis=1)
-        if Splitting.solves(objective):
-            count = FOLDS if n * K <= FEW_PAIRS else FEW_FOLDS
-            fits = held_out.fits_of(_folds(label, count), ROUGH_GAP)
-        else:
+        # a table of categories has few different rows: copies of one must be in several folds
+        unmerged = held_out.unmerged() if Splitting.solves(objective) else None
+        if unmerged is None:
             fits = held_out.fits(ROUGH_GAP)
+        else:
+            each, rows = unmerged
+            label = label[rows]
+            count = FOLDS if label.size * K <= FEW_PAIRS else FEW_FOLDS
+            fits = each.fits_of(_folds(label, count), ROUGH_GAP)
         levels = trade_off_levels(fit.field, self.trade_offs.nodes, self.over.support)
         return ClassScale.of(fits, label, held_out.count, levels, K)
 
