@@ -194,7 +194,7 @@ def test_classes_have_heats_too() -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "calibrated"}
     model = InfiniteCostSensitiveClassifierCV(cv=2, **options).fit(X, labels)
     tried = np.isfinite(model.cv_results_["losses"]).any(axis=(1, 2))
-    assert tried[1:].sum() in (_race.FINALISTS - 1, _race.FINALISTS)
+    assert 1 <= tried.sum() <= _race.FINALISTS < tried.size  # those that lost the heat do not race with all rows
     assert np.mean(model.predict(X) == labels) > 0.9
 
 

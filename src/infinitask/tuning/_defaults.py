@@ -58,10 +58,16 @@ FINALISTS = 3
 LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
 """λ for targets whose typical distance from their centre is 1; the first one nearly ignores the features."""
 
-MAX_FEATURES, RANKS = 1_000, (375, 750, 1_500)
+MAX_FEATURES, RANKS = 500, (375, 750, 1_500)
 """The maximum number of features of a fit that is only compared, and the numbers of landmarks to try with many rows.
-With 50 000 rows the largest one takes three times as long as the others together, and is not tried if the second does
-not help. The first is also that of a fit after an interrupt, and the smallest one if there is little time."""
+With 1 000 features instead of 500, seven of eight tables have the same choice, and a fit takes up to a sixth longer.
+With 50 000 rows the largest number of landmarks takes three times as long as the others together, and is not tried if
+the second does not help. The first is also that of a fit after an interrupt, and the smallest one if there is little
+time."""
+
+
+HARDLY_BEGUN = 0.1
+"""A rough fit replaces a final fit that time ends with a larger gap: its predictions may be worse than a constant."""
 
 
 class Effort(NamedTuple):

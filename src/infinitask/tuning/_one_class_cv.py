@@ -270,8 +270,7 @@ class VolumeComparison:
 
 def _costs(some: int, n: float) -> dict[str, float]:
     """The expected seconds of the stages with one thread, which matter only relative to each other."""
-    fit = 1.3 * (n / 3_000.0) ** 2
-    return {"race": 16.0 * (some / MAX_SET_ROWS) ** 2, "fit": fit, "calibration": 6.0 * fit}
+    return {"race": 4.5 * some / MAX_SET_ROWS, "fit": 2.7 * (n / 3_000.0) ** 2}
 
 
 def _levels(measure: Measure) -> HostArray:

@@ -131,8 +131,9 @@ class Progress:
         if self.seconds == inf:
             return Budget()
         last = self.forecast.seconds(*self.LAST)
-        most = (1.0 - LEAST) * self.seconds
-        return self.budget.before(most if last is None else min(SAFETY * last, most))
+        if last is None:  # the costs are seconds of one thread
+            last = sum(self.forecast.costs.get(stage, 0.0) for stage in self.LAST)
+        return self.budget.before(min(SAFETY * last, (1.0 - LEAST) * self.seconds))
 
     def worthwhile(self, stage: str) -> bool:
         """Whether a stage of the comparison is expected to end in time."""

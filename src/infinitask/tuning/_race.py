@@ -113,13 +113,17 @@ def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
             raise OutOfTimeError
         bound = float(np.min(table[0].mean(axis=1))) if automatic else np.inf
         k, i = chosen_of(table, last.ignoring, rule, last.folds_at_once, bound)
-        rate = 1.0 if i in (0, contest.own) else _rate(last, contest)
-        return _selected(contest, entrants, table, last.ignoring, (k, i), rate)
+        rate, ignoring = 1.0 if i in (0, contest.own) else _rate(last, contest), last.ignoring
     except (KeyboardInterrupt, OutOfTimeError) as stop:
-        progress.stopped(stop, keeps_best=contest.keeps_best, then="the default is taken")
-    contest, entrants, i = _only_default(contest, kernels)
-    table = np.full((1, contest.lambdas.size, len(contest.folds)), np.inf)
-    return _selected(contest, entrants, table, contest.ignoring, (0, i), 1.0)
+        progress.stopped(stop, keeps_best=contest.keeps_best, then="nothing was compared, the default is taken")
+        contest, entrants, i = _only_default(contest, kernels)
+        table = np.full((1, contest.lambdas.size, len(contest.folds)), np.inf)
+        k, rate, ignoring = 0, 1.0, contest.ignoring
+    try:
+        return _selected(contest, entrants, table, ignoring, (k, i), rate)
+    except KeyboardInterrupt as stop:
+        progress.stopped(stop, keeps_best=contest.keeps_best)
+    return _selected(contest, entrants, table, ignoring, (k, i), rate)  # a comparison that has ended is not lost
 
 
 def _selected(
@@ -251,16 +255,15 @@ def _rank_cost(rank: int) -> float:
 def _costs(n: int, classes: bool) -> dict[str, float]:
     """The expected seconds of the stages with n rows and one thread, which matter only relative to each other.
 
-    Classes take longer than quantiles: more rows are at the kink of their losses, and held-out fits are solved one by
-    one.
+    Classes take longer than quantiles: more rows are at the kink of their losses, and their log-odds are calibrated.
     """
-    few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 4.0 if classes else 1.0
-    costs = {"ranking": 2.4, "heat": 1.2 if few >= FEW_ROWS else 0.0, "finals": 2.4e-3 * few * slower**0.5}
-    costs["kernel"] = 0.1e-3 * few
+    few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 2.5 if classes else 1.0
+    heat, finals = (0.8, 1e-6 * few**2) if few >= FEW_ROWS else (0.0, 0.9)
+    costs = {"ranking": 0.2 + 1.6e-3 * few, "heat": slower * heat, "finals": slower * finals, "kernel": 0.2e-3 * few}
     if n > MAX_ROWS:
         costs |= {stage_of(rank): slower**0.5 * rows * _rank_cost(rank) for rank in RANKS[:2]}
-    fit = slower * (1.1 * rows if n > MAX_ROWS else 0.5e-3 * n)
-    return costs | {"fit": fit, "calibration": 0.8 * fit}
+    fit = slower * (0.5 * rows if n > MAX_ROWS else 0.1e-3 * n)
+    return costs | {"fit": fit, "calibration": slower * fit if classes else 0.5 * max(1.0, rows)}
 
 
 def _raced(contest: Contest, entrants: list[Candidate], *, heats: bool) -> tuple[HostArray, Contest, list[Candidate]]:

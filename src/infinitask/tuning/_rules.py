@@ -79,7 +79,7 @@ def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
 def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
     """Whether a path is far worse than the best one at its first two λ, and does not approach it fast."""
     better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
-    return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if worse > 0.0 else False
+    return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if 0.0 < worse < np.inf else False
 
 
 def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int, bound: float = np.inf) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from infinitask._base.budget import within
+from infinitask._base.budget import OutOfTimeError, within
 from infinitask._base.events import Chosen, listening
 from infinitask._base.validation import Constraint, check_parameters
 from infinitask.estimators import _frames
@@ -36,7 +36,7 @@ from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 from infinitask.tuning._contest import Contest
-from infinitask.tuning._defaults import GAP_OF_MANY, MANY_ROWS, RANKS
+from infinitask.tuning._defaults import GAP_OF_MANY, HARDLY_BEGUN, MANY_ROWS, RANKS
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._race import Selection, chosen
 
@@ -144,8 +144,9 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def _fitted(self, best: Any, given: Compared, progress: Progress, **changes: Any) -> int | None:
         """Fit a model to all rows in the time left; ``changes`` are those of its recipe.
 
-        An interrupt ends the solver with its best point. Before there is one, a rough fit takes its place. Returns the
-        number of landmarks if there is too little time for the usual features.
+        An interrupt or the end of the time ends the solver with its best point. A rough fit takes its place if there is
+        none yet, or if it is hardly better than a constant. Returns the number of landmarks if there is too little time
+        for the usual features.
         """
         n = given.survey.n if given.survey is not None else _num_samples(given.X)
         keeps_best, rank = self.on_interrupt == "best", None
@@ -159,7 +160,9 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 changes["tol"] = ROUGH_GAP if self.tol is None else self.tol
             with listening(progress.heard), within(progress.finishing(keeps_best=keeps_best)):
                 self._fitted_to_all(best, given, changes)
-        except KeyboardInterrupt as stop:
+                if best.solution_.reason is Reason.ENDED_EARLY and best.dual_gap_ > HARDLY_BEGUN:
+                    raise OutOfTimeError if progress.budget.over else KeyboardInterrupt
+        except (KeyboardInterrupt, OutOfTimeError) as stop:
             progress.stopped(stop, keeps_best=keeps_best, then="a rough fit is made")
             rank = min(n, RANKS[0])
             rough: dict[str, Any] = {"features": Nystroem(rank), "rank": None, "certify": None, "solver": "lbfgs"}
