@@ -238,8 +238,8 @@ def test_a_line_for_each_kernel_is_printed_on_demand(capsys: pytest.CaptureFixtu
     X = make_mixture(30, random_state=0)
     InfiniteOneClassSVMCV(kernels=["rbf", "laplacian"], verbose=1, random_state=0, **LAST_FIT).fit(X)
     printed = capsys.readouterr().err
-    assert "'rbf': mean volume" in printed
-    assert "'laplacian': mean volume" in printed
+    assert "kernel 1, 'rbf': loss" in printed
+    assert "kernel 2, 'laplacian': loss" in printed
 
 
 @pytest.mark.quick("X0")

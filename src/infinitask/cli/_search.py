@@ -108,6 +108,8 @@ def fitted(
         parameters = parameters | {"measure": (low, 1.0), "nu": max(low, DEFAULT_FRACTION)}
     elif smallest is not None:
         raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
+    if limits.timeout is not None and not tune and trials is None:
+        screen.note("--max-seconds limits a comparison of kernels, and nothing is compared here. Take --tune.")
     if search is not None and tune:
         parameters = parameters | {"on_interrupt": "best", "max_seconds": limits.timeout}
     model, calibration = tabular(make(random_state=seed, **parameters)), None

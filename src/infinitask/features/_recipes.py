@@ -233,7 +233,11 @@ class Auto(FeatureRecipe):
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         cap = DEFAULT_RANK if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
-        mean = 0.0 if self.left_out is None else number("left_out", self.left_out, low=0.0, open_low=False, high=1.0)
+        mean = (
+            0.0
+            if self.left_out is None
+            else number("left_out", self.left_out, low=0.0, open_low=False, high=1.0, open_high=True)
+        )
         return _by_pivots(Rows(kernel, X), tolerance, cap, rng, mean)
 
 

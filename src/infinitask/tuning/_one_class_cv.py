@@ -7,7 +7,6 @@ matters, so kernels of any kind can be compared. Each family of kernels is searc
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -135,7 +134,8 @@ class VolumeComparison:
         The points that measure volumes.
     levels : ndarray (q,)
         The fractions at which volumes are compared.
-    verbose : int
+    leave_one_out : bool
+        Whether leave-one-out in closed form replaces the folds where it holds.
     """
 
     recipe: Recipe
@@ -143,9 +143,7 @@ class VolumeComparison:
     folds: Folds
     reference: HostArray
     levels: HostArray
-    verbose: int = 0
     leave_one_out: bool = False
-    """Whether leave-one-out in closed form replaces the folds where it holds."""
 
     @classmethod
     def of(cls, rows: Prepared, cv: Any, rng: Any) -> VolumeComparison:
@@ -177,7 +175,7 @@ class VolumeComparison:
         )
         reference = reference_points(merged.X, np.random.default_rng(rng.randint(2**31 - 1)))
         data, held_out = Data(X, None, weight / np.sum(weight)), Folds.of_splits(splits, weight.size)
-        return cls(quick, data, held_out, reference, _levels(recipe.task.measure), recipe.verbose, cv is None)
+        return cls(quick, data, held_out, reference, _levels(recipe.task.measure), cv is None)
 
     def compare(
         self, kinds: Sequence[Family], n_jobs: int | None, progress: Progress, *, keeps_best: bool
@@ -193,7 +191,10 @@ class VolumeComparison:
             for family in kinds if not found else ():
                 self.walk(family, found, progress, kinds)
         except (KeyboardInterrupt, OutOfTimeError) as stop:
-            progress.stopped(stop, keeps_best=keeps_best)
+            if found:
+                progress.stopped(stop, keeps_best=keeps_best)
+            else:
+                progress.nothing_compared(stop, keeps_best=keeps_best)
         return [found[name] for family in kinds for name, _ in family if name in found]
 
     def _walk_within(self, budget: Budget, family: Family) -> dict[str, Entrant]:
@@ -245,10 +246,7 @@ class VolumeComparison:
         levels = self.levels[:, None]
         reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
-        found = Entrant(name, kernel, volumes)
-        if self.verbose:
-            print(f"{name}: mean volume {found.area:.4g}", file=sys.stderr)
-        return found
+        return Entrant(name, kernel, volumes)
 
     def _thresholds(self, problem: Problem) -> tuple[HostArray, list[Field]]:
         """Return the quantiles of h without t over held-out rows, (q,), and the fits that they belong to.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from math import inf
+
+from sklearn.exceptions import ConvergenceWarning
 
 from infinitask._base.budget import Budget, OutOfTimeError
 from infinitask._base.events import Chosen, CutShort, Event, Stage, Tried, Trying, tell
@@ -177,6 +180,17 @@ class Progress:
             raise stop
         self.cut_short(then, interrupted=isinstance(stop, KeyboardInterrupt))
 
+    def nothing_compared(self, stop: KeyboardInterrupt | OutOfTimeError, *, keeps_best: bool) -> None:
+        """Report that a comparison ends before it has compared any kernel; if there was no time, a warning says so."""
+        self.stopped(stop, keeps_best=keeps_best, then="nothing was compared, the default is taken")
+        if isinstance(stop, OutOfTimeError):
+            warnings.warn(
+                f"{self.name}: max_seconds={self.seconds:g} ended the comparison before its first kernel; the model is "
+                "the default. Allow more time.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
     def cut_short(self, then: str, *, interrupted: bool) -> None:
         """Report that a stage ends early, and what follows."""
         line = f"{'interrupted' if interrupted else 'out of time'}: {then}"
@@ -210,8 +224,8 @@ class Progress:
         event: Event = Tried(count, total, kernel, loss, best)
         tell(event)
         self.forecast.done(min(1.0, count / (of or total or count)))
-        counted = f"{count} kernels" if total is None else f"{count} of {total} kernels, {kernel}: loss {loss:.4g}"
-        self._print(f"{counted}, best {best:.4g}")
+        counted = f"kernel {count}" if total is None else f"{count} of {total} kernels"
+        self._print(f"{counted}, {kernel}: loss {loss:.4g}, best {best:.4g}")
 
     def _print(self, line: str) -> None:
         if self.verbose:

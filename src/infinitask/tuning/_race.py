@@ -115,7 +115,7 @@ def _chosen(contest: Contest, kernels: Any, rule: str) -> Selection:
         k, i = chosen_of(table, last.ignoring, rule, last.folds_at_once, bound)
         rate, ignoring = 1.0 if i in (0, contest.own) else _rate(last, contest), last.ignoring
     except (KeyboardInterrupt, OutOfTimeError) as stop:
-        progress.stopped(stop, keeps_best=contest.keeps_best, then="nothing was compared, the default is taken")
+        progress.nothing_compared(stop, keeps_best=contest.keeps_best)
         contest, entrants, i = _only_default(contest, kernels)
         table = np.full((1, contest.lambdas.size, len(contest.folds)), np.inf)
         k, rate, ignoring = 0, 1.0, contest.ignoring
