@@ -49,9 +49,6 @@ ROWS_FOR_ONE_FOLD = 10_000
 MAX_PAIRS_TOGETHER = 40_000_000
 """Maximum of rows × nodes × folds for which all folds are solved together; beyond it, one fold is held out."""
 
-MANY_COPIES = 100
-"""Copies of a row are held out in different folds if there are at most 100 times as many of them as different rows."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -158,10 +155,10 @@ class HeldOut:
     def unmerged(self) -> tuple[HeldOut, HostArray] | None:
         """Return the same with a row for each copy, and the row of the problem that it is a copy of.
 
-        None if there are more than MANY_COPIES times as many: the copies are weights then.
+        None if that makes many rows.
         """
         copies = np.maximum(np.round(self.copies), 1.0)
-        if np.sum(copies) > MANY_COPIES * copies.size:
+        if np.sum(copies) > max(copies.size, ROWS_FOR_ONE_FOLD):
             return None
         rows = np.repeat(np.arange(copies.size), copies.astype(np.intp))
         objective = self.problem.objective
