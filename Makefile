@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help demo docs pictures lint test test-quick test-slow test-all test-without-numba test-matrix peers reproduce stale-pages format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
-	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-price bench-random bench-constants
+	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-price bench-tolerance bench-random bench-constants
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ bench-compare: $(INSTALLED) ## is anything slower than at the commit BASE?
 bench-price: peers ## seconds beside opponents, losses beside the commit BASE: make bench-price PART=quality
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[data]"
 	$(BIN)/python benchmarks/price.py $(PART) $(if $(BASE),--base $(BASE))
+
+bench-tolerance: $(INSTALLED) ## held-out losses and seconds of the defaults for several tolerances
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[data]"
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/tolerance.py
 
 bench-growth: $(INSTALLED) ## time and memory as n, m and r grow
 	$(BIN)/python benchmarks/growth.py
