@@ -14,6 +14,7 @@ from sklearn.base import clone
 from infinitask import InfiniteTaskEstimator
 from infinitask.bounds import _fitted, _formula, bound_of, propose_nodes
 from infinitask.bounds._formula import star_discrepancy
+from infinitask.kernels import Gaussian
 from infinitask.losses import ConvexLoss, CostSensitiveHinge, Pinball
 from infinitask.losses._rows import Stability
 from infinitask.measures import Beta, GaussLegendre, Halton, MonteCarlo, ProductMeasure, Quadrature, Sobol, Uniform
@@ -249,6 +250,19 @@ def test_the_variation_in_two_coordinates_is_a_lipschitz_constant() -> None:
         fitted = clone(stretched).set_params(measure=wide, task_gamma=0.5).fit(X, y)
         slopes.append(_fitted._sizes(fitted, None, derivative=True)[1])
     assert slopes[1] / slopes[0] == pytest.approx(np.sqrt(1.25 / 2.0))
+
+
+@pytest.mark.parametrize("bias_kernel", [None, "task"])
+def test_each_coordinate_may_have_its_own_bandwidth(bias_kernel: Any) -> None:
+    """With γ_k for coordinate k, the slope over the sides s of Θ is that of one γ for distances √Σ γ_k s_k²."""
+    same, X, y = plane(60, 0, task_kernel=Gaussian(gamma=0.5), bias_kernel=bias_kernel, alpha_bias=None)
+    each, *_ = plane(60, 0, task_kernel=Gaussian(gamma=(0.5, 0.5)), bias_kernel=bias_kernel, alpha_bias=None)
+    own, *_ = plane(60, 0, task_kernel=Gaussian(gamma=(0.2, 0.8)), bias_kernel=bias_kernel, alpha_bias=None)
+    sizes = [_fitted._sizes(model, None, derivative=True) for model in (same, each, own)]
+    assert sizes[1] == pytest.approx(sizes[0])
+    assert sizes[2] == pytest.approx(sizes[0])  # γ_1 + γ_2 is the same
+    default, *_ = plane(60, 0, task_gamma=None, bias_kernel=bias_kernel, alpha_bias=None)
+    assert np.isfinite(bound_of(default, X, y, y_bound=1.0).risk or 0.0)
 
 
 @each(

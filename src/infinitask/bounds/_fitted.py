@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, to_host
@@ -227,14 +228,25 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
     low, high = model.recipe_.task.measure.support
     # the ends are included, where non-stationary kernels are largest; those of several coordinates are stationary
     grid = np.linspace(low[0], high[0], 201)
-    # from the largest difference of coordinates, relative to the sides of Θ, to the distance; one side stays as it is
-    stretch = float(np.linalg.norm(high - low)) if len(low) > 1 else 1.0
+    lines = [(factor, *_along_a_line(kernel, high - low)) for factor, kernel in parts]
 
     def size(order: int) -> float:
-        orders = (order, order)
-        return math.sqrt(sum(factor * float(np.max(np.diagonal(k(grid, grid, orders)))) for factor, k in parts))
+        largest = (float(np.max(np.diagonal(k(grid, grid, (order, order))))) for _, k, _ in lines)
+        return math.sqrt(sum(f * stretch ** (2 * order) * k for (f, _, stretch), k in zip(lines, largest, strict=True)))
 
-    return size(0), stretch * size(1) if derivative else 0.0
+    return size(0), size(1) if derivative else 0.0
+
+
+def _along_a_line(kernel: Any, sides: HostArray) -> tuple[Any, float]:
+    """Return a task kernel of one coordinate, and the factor to its distance.
+
+    The factor is that from the largest difference of coordinates, relative to the sides of Θ, to the distance that the
+    kernel measures. A single side stays as it is.
+    """
+    gamma = getattr(kernel, "gamma", None)
+    if isinstance(gamma, tuple) and len(gamma) > 1:
+        return clone(kernel).set_params(gamma=1.0), float(np.linalg.norm(sides * np.sqrt(gamma)))
+    return kernel, float(np.linalg.norm(sides)) if len(sides) > 1 else 1.0
 
 
 def _kappa_x(phi: Any) -> float:
