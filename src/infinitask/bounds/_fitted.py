@@ -210,6 +210,12 @@ def _stability(model: Any, y_bound: float) -> Stability:
             f"{type(model).__name__} has the loss {loss!r}, whose method stability() gives no constants; a bound needs "
             "a loss whose slopes are bounded, and these constants of it."
         )
+    found = Stability(*found)
+    if found.reach < y_bound:
+        raise ValueError(
+            f"{loss!r} returned reach={found.reach:g} from stability(); it is B, a bound on |y|, and must be at least "
+            f"y_bound={y_bound:g}."
+        )
     return found
 
 

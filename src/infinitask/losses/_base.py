@@ -131,6 +131,12 @@ class Loss(BaseEstimator, ABC):
             The ends of Θ: numbers, or arrays (d,).
         y_bound : float
             B ≥ |y|.
+
+        Returns
+        -------
+        tuple or None
+            ℒ, the mean over Θ of the largest slope in h; L₀, a bound on the risk of h = 0; B; ``value_rate``;
+            ``slope_rate``. In one dimension the last two are a and c of :mod:`infinitask.bounds`.
         """
         return None
 
