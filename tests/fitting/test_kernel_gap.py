@@ -321,7 +321,7 @@ class TestRankAuto:
 @pytest.mark.quick("quantile")
 @pytest.mark.parametrize("name", ["quantile", "expectile", "costs"])
 def test_features_of_many_rows_are_as_exact_as_the_ridge_asks(name: str) -> None:
-    """Fewer features as nλ grows; the objective and the values at new inputs hardly notice."""
+    """Fewer features as nλ grows, by steps of a block; the objective and the values at new inputs hardly notice."""
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(700, 4)), rng.normal(size=(300, 4))
     target = np.sin(X[:, 0]) + 0.3 * rng.normal(size=700)
@@ -345,7 +345,8 @@ def test_features_of_many_rows_are_as_exact_as_the_ridge_asks(name: str) -> None
         assert loose.objective_ <= (1.0 + 5e-3) * exact.objective_
         whole = exact.field_(new, [0.2, 0.5])
         assert np.sqrt(np.mean((h - whole) ** 2)) <= 0.03 * np.std(whole)
-    assert ranks[0] < ranks[1] < ranks[2]
+    assert ranks == sorted(ranks)
+    assert ranks[0] < ranks[-1]
 
 
 def test_features_become_exact_with_the_tolerance() -> None:
