@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 
-from infinitask.calibration._folds import Folds, JointFits, partition_of, solved_one_by_one, splits_of
-from infinitask.calibration.held_out import HeldOutFits, out_of_fold
+from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.calibration._folds import Folds, JointFits, partition_of, solved_one_by_one, splits_of, stratified
+from infinitask.calibration.held_out import HeldOut, HeldOutFits, out_of_fold
 from infinitask.datasets import make_sine
-from infinitask.fitting import Data, Recipe
+from infinitask.fitting import Data, Recipe, learn
 from infinitask.fitting._defaults import resolved
 from infinitask.fitting._pose import pose
 from infinitask.tasks import QuantileTask
@@ -101,6 +103,39 @@ def test_a_held_out_row_has_no_part_in_its_prediction() -> None:
     )
     np.testing.assert_allclose(after[folds.fold == 0], before[folds.fold == 0], atol=1e-8)
     assert np.max(np.abs(after - before)) > 1.0
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 10.0])
+def test_fits_that_start_at_the_fit_have_not_seen_the_row(alpha: float) -> None:
+    """With a large ridge and a rare class, fits at a rough gap would still be the fit of all rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.where(X[:, 0] + rng.normal(size=200) > 1.8, 1.0, -1.0)
+    assert 10 <= np.sum(y > 0.0) <= 30
+    data = Data.canonical(X, y)
+    recipe = replace(InfiniteCostSensitiveClassifier(n_nodes=6, alpha=alpha, tol=1e-7).recipe(), alpha_bias=1e-8)
+    fit = learn(recipe, data)
+    held_out = HeldOut(fit.problem, fit.field, fit.solution, data.copies, tol=1e-7)
+    label = (y > 0.0).astype(np.intp)
+    assert held_out._telling(1e-2) < (1e-2 if alpha > 1.0 else 1.0)
+    found = held_out.stratified(label, 1e-2)
+    folds = Folds.of_labels(stratified(label, 10), 10)
+    alone = HeldOutFits.of(fit.problem, folds, list(solved_one_by_one(fit.problem, folds, "auto", 1e-9, 50_000)), 200.0)
+    np.testing.assert_array_equal(found.rows, alone.rows)
+    levels = np.linspace(-0.9, 0.9, 5)
+    ours, theirs = found.values(levels), alone.values(levels)
+    itself = fit.problem.values(fit.solution.z, found.rows)
+    assert np.linalg.norm(ours - theirs) < 0.5 * np.linalg.norm(theirs - np.mean(theirs, axis=0))
+    assert np.std(itself) > 0.0
+
+
+def test_folds_have_equal_fractions_of_all_labels_whatever_their_names() -> None:
+    label = np.random.default_rng(0).choice(3, size=100, p=(0.8, 0.15, 0.05))
+    fold = stratified(label, 5)
+    counts = np.stack([np.bincount(fold[label == k], minlength=5) for k in range(3)])
+    assert np.all(np.ptp(counts, axis=1) <= 1)
+    assert np.ptp(np.sum(counts, axis=0)) <= 1
+    np.testing.assert_array_equal(stratified(2 - label, 5), fold)
 
 
 def _seen_and_held_out(model: Any, seen: dict[str, Any], X: Any, y: Any) -> tuple[int, float, Any]:

@@ -91,7 +91,7 @@ def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.Monkey
     run = _free_levels._Run(objective)
     assert 10 < run.V.shape[1] < 200  # few of 420
     part = by_levels(objective).certificate
-    monkeypatch.setattr(_free_levels, "HELD", 0.0)
+    monkeypatch.setattr(_free_levels, "DOMINATED", 0.0)
     monkeypatch.setattr(_free_levels, "MAX_FEATURES_FOR_ALL", 1_000)
     assert _free_levels._Run(objective).V.shape[1] == 420
     whole = by_levels(objective).certificate

@@ -15,7 +15,7 @@ from infinitask._base.arrays import HostArray, as_like, take, to_host
 from infinitask._base.validation import naming
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
-from infinitask.solvers import Eigenbasis, Splitting, Start, State, iterate, solve
+from infinitask.solvers import Eigenbasis, Solution, Splitting, Start, State, iterate, solve
 
 Splits = list[tuple[HostArray, HostArray]]
 """Positions of the training rows and of the held-out rows, for each fold."""
@@ -171,6 +171,20 @@ class Folds:
         return found
 
 
+def stratified(label: HostArray, count: int) -> HostArray:
+    """Return the fold of each row, 0, …, count − 1, with equal fractions of all labels, whatever their names.
+
+    Examples
+    --------
+    >>> np.bincount(stratified(np.array([0, 0, 1, 0, 1, 0]), 2), weights=[0, 0, 1, 0, 1, 0])
+    array([1., 1.])
+    """
+    shuffled, fold = np.random.default_rng(0).permutation(label.size), np.empty(label.size, dtype=np.intp)
+    _, first, place = np.unique(label[shuffled], return_index=True, return_inverse=True)
+    fold[shuffled[np.argsort(first[place], kind="stable")]] = np.arange(label.size) % count
+    return fold
+
+
 # ------------------------------------------------------------------------------------------------------------- fits
 def solved_one_by_one(
     problem: Problem,
@@ -233,9 +247,15 @@ class JointFits:
     state: State | None = None
 
     @classmethod
-    def of(cls, problem: Problem, folds: Folds, *, single: bool, least: float = 0.0) -> Self:
-        """Diagonalise rows and columns of a problem; ``single`` and ``least`` are those of :class:`Splitting`."""
-        return cls(problem, folds, Splitting.of(problem.objective, single=single, least=least))
+    def of(cls, problem: Problem, folds: Folds, *, single: bool, leading: bool = False) -> Self:
+        """Diagonalise rows and columns of a problem; ``single`` and ``leading`` are those of :class:`Splitting`."""
+        return cls(problem, folds, Splitting.of(problem.objective, single=single, leading=leading))
+
+    def started(self, solution: Solution) -> Self:
+        """Return the same fits, to be started at the solution for all rows and its dual point."""
+        leading = self.splitting.leading(self.problem.objective.alpha)
+        near = Start(solution.z, solution.smoothing)
+        return replace(self, state=leading.begun(self.problem.objective, near, self.folds.count))
 
     def solved(self, alpha: float, tol: float, max_iter: int = 400, *, floor: float = 0.0, every: int = 10) -> Self:
         """Return the fits with one λ; they start at the solutions for the previous one.

@@ -165,6 +165,11 @@ class Objective:
         """Whether no bias has unknowns of its own, and all integrals use the same rows."""
         return self.bias_size == 0 and self.bias_linear is None and self._one_weight
 
+    @property
+    def two_targets(self) -> bool:
+        """Whether the targets are two values."""
+        return self.integrals[0].two_targets
+
     @cached_property
     def constant_first(self) -> bool:
         """Whether the first feature is a constant, which can represent a bias."""
@@ -345,14 +350,7 @@ class Objective:
         terms = [term for term in self.integrals if not term.loss.rests_at_zero]
         if terms and self.elsewhere is not None:
             return self.elsewhere.resting_loss()
-        data = 0.0
-        for term in terms:
-            for block in self.blocks():
-                omega = self.weight_of(term)[block]
-                resting = term.dual(term.targets_of(block), 0.0 * omega[:, None] * term.weights) @ term.weights
-                # −∞ for a linear loss, also in rows that do not count
-                data += float(omega @ namespace(omega).where(omega > 0.0, resting, 0.0 * omega))
-        return data
+        return sum(term.resting_loss(b, self.weight_of(term)[b]) for term in terms for b in self.blocks()) + 0.0
 
     def start(self) -> HostArray:
         """The starting point of a solver: 0, and for a free bias the constant equal to the mean target; (size,)."""
@@ -427,7 +425,7 @@ class Objective:
 
     # ------------------------------------------------------------------------------------------ modified copies
     def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> Objective:
-        """Return the same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None: the identity."""
+        """Return the objective for unknowns Uᵀ C V, V_bᵀ c and orthonormal U (r, k), V, V_b; None: the identity."""
         linear = None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear
         rows, reach = (self.rows, self.reach) if U is None else (self.rows @ as_like(U, self.rows), None)
         terms = tuple(term.rotated(V, V_b) for term in self.integrals)

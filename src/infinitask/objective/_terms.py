@@ -88,6 +88,11 @@ class Integral:
         return self.loss.row(self.theta, self.targets_of(block)) if isinstance(self.loss, BoxLoss) else None
 
     @cached_property
+    def two_targets(self) -> bool:
+        """Whether targets are two values: most losses may then have their kink at the same value of h."""
+        return self.targets is not None and self.targets.shape[1] == 1 and np.unique(to_host(self.targets)).size == 2
+
+    @cached_property
     def width(self) -> Array:
         """Relative smoothing of the nodes, (m,)."""
         return self.loss.width(self.theta)
@@ -126,6 +131,12 @@ class Integral:
         """The sums, and −ℓ*(−u) at every pair, computed as the lower bound of the loss at h plus u h."""
         seen = self.pointwise(block, H, kappa, centre)
         return Sums.of(seen, self.weights, *self._smoothed(block, kappa, centre)), seen.lower + seen.dual * H
+
+    def resting_loss(self, block: slice, omega: Array) -> float:
+        """Σ ω w (−ℓ*(0)) over a block: the smallest values of the loss."""
+        resting = self.dual(self.targets_of(block), 0.0 * omega[:, None] * self.weights) @ self.weights
+        # −∞ for a linear loss, also in rows that do not count
+        return float(omega @ namespace(omega).where(omega > 0.0, resting, 0.0 * omega))
 
     def value(self, y: Array | None, h: Array) -> Array:
         """ℓ at the targets y of some rows, (k, m)."""

@@ -26,11 +26,8 @@ import numpy as np
 from infinitask._base.arrays import HostArray, as_like, host_double
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
-from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL
+from infinitask.solvers._basis import DOMINATED, MAX_FEATURES_FOR_ALL
 from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Looks, change, within_range
-
-HELD = 0.02
-"""The ridge dominates directions with e f below this fraction of λ."""
 
 MAX_STEPS, PATIENCE = 1_600, 200
 """The maximum number of iterations. After PATIENCE iterations other engines take over if the gap is not expected to be
@@ -323,15 +320,15 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> tuple[HostArray,
         Z = rows @ Q
         e, S = np.linalg.eigh(Z.T @ (omega[:, None] * Z))
         if e[0] <= ridge:  # the ridge dominates the losses in all other directions
-            kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
+            kept = e > min(DOMINATED * ridge, 0.5 * float(e[-1]))
             S = S[:, kept]
-            return e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge)
+            return e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), DOMINATED * ridge)
         count *= 2
     scaled = rows * np.sqrt(omega)[:, None]
     e, V = np.linalg.eigh(scaled @ scaled.T if n < r else scaled.T @ scaled)
-    kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
+    kept = e > min(DOMINATED * ridge, 0.5 * float(e[-1]))
     kept[-1] = True  # also if all rows are equal and every direction has size zero
     e, V = e[kept], np.ascontiguousarray(V[:, kept])
     if n < r:
         V = (scaled.T @ V) / np.sqrt(np.maximum(e, np.finfo(float).tiny))
-    return e, V, np.ascontiguousarray((rows @ V).T), HELD * ridge
+    return e, V, np.ascontiguousarray((rows @ V).T), DOMINATED * ridge

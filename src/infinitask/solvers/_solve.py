@@ -1,7 +1,7 @@
 r"""The list of engines, the order in which they run, and the last engine, which solves any objective.
 
-Three engines require some structure of the objective: splitting for a small λ, splitting for free levels, and one-class
-machines. The last one follows a path of decreasing smoothing.
+Four engines require some structure of the objective: splitting for targets of two values, for a small λ and for free
+levels, and one-class machines. The last one follows a path of decreasing smoothing.
 
 At a point z, with the slopes of the κ-smoothed losses as dual point, the duality gap of the *non-smooth* problem has
 two parts:
@@ -30,6 +30,7 @@ from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Reason, Solution,
 from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._free_levels import by_levels
 from infinitask.solvers._lbfgs import lbfgs_stage
+from infinitask.solvers._leading import by_leading_directions
 from infinitask.solvers._level_sets import by_walk
 from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
 from infinitask.solvers._splitting_run import by_splitting
@@ -41,6 +42,9 @@ MAX_LEVEL_PAIRS = 1_000_000
 
 MAX_MACHINE_ROWS = 8_000
 """The maximum number of rows of one-class machines: their Gram matrix takes 512 MB."""
+
+MAX_SPLIT_PAIRS = 10_000_000
+"""The maximum of rows × nodes × problems for splitting, which holds four arrays of that size."""
 
 SPLITTING_COST = 125.0
 """Splitting costs about 125 evaluations per integral: a gap of 1e-4 takes 140 to 300 iterations of half an evaluation
@@ -83,10 +87,12 @@ class Engine(NamedTuple):
     """Properties of ``Objective`` that must be true."""
     cost: Callable[[Objective], float]
     """The approximate cost in evaluations of the objective; ∞ if the engine should not be tried."""
-    run: Callable[[Objective, Ledger, Start | None], tuple[Solution, Start]]
+    run: Callable[[Objective, Ledger, Start | None], tuple[Solution, Start | None]]
     """Find a solution from the end of a similar problem, if known, and a start for the next engine if needed."""
     uses_start: bool = True
     """Whether the engine may run if the solution of a similar problem is known."""
+    newton_next: bool = True
+    """Whether Newton's method, and not L-BFGS, continues from its end."""
 
     def worthwhile(self, objective: Objective, most: float = np.inf) -> bool:
         """Whether the objective meets all needs, and the expected cost is at most ``most`` evaluations."""
@@ -131,6 +137,11 @@ def continuation_cost(objective: Objective) -> float:
     return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
 
 
+def leading_cost(objective: Objective) -> float:
+    """The cost of splitting in the leading directions: it is tried if its arrays fit in memory."""
+    return 0.0 if objective.n_pairs <= MAX_SPLIT_PAIRS else np.inf
+
+
 def level_cost(objective: Objective) -> float:
     """The cost of splitting levels: it is tried if its arrays fit in memory."""
     return 0.0 if objective.n_pairs <= MAX_LEVEL_PAIRS else np.inf
@@ -143,10 +154,17 @@ def machine_cost(objective: Objective) -> float:
 
 # Splitting needs the slope of each loss at every step, which a custom loss finds by a search. L-BFGS needs it less
 # often.
+TWO_TARGETS = Engine(
+    ("kinked", "without_bias", "two_targets"),
+    leading_cost,
+    by_leading_directions,
+    uses_start=False,
+    newton_next=False,
+)
 SMALL_RIDGE = Engine(("kinked", "without_bias"), splitting_cost, by_splitting)
 FREE_LEVELS = Engine(("free_levels",), level_cost, by_levels, uses_start=False)
 ONE_CLASS = Engine(("one_class",), machine_cost, by_walk)
-ENGINES = (SMALL_RIDGE, FREE_LEVELS, ONE_CLASS)
+ENGINES = (TWO_TARGETS, SMALL_RIDGE, FREE_LEVELS, ONE_CLASS)
 
 
 def suits_levels(objective: Objective) -> bool:
@@ -189,6 +207,7 @@ def solve(
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
+    newton_next = False
     if objective.elsewhere is not None:
         solver = "lbfgs"
     elif solver == "auto" and max_iter > 1:  # one evaluation only evaluates the start
@@ -197,12 +216,13 @@ def solve(
             if (engine.uses_start or not known) and engine.worthwhile(objective, most):
                 try:
                     found, start = engine.run(objective, ledger, start)
+                    newton_next = engine.newton_next
                 except KeyboardInterrupt as interrupt:
                     ledger.interrupted(interrupt)
-                    return ledger.solution()
+                    return replace(ledger.solution(), smoothing=objective.widest)
                 if ledger.converged or ledger.exhausted:
                     return found
-    return by_continuation(objective, ledger, start, basis, solver)
+    return by_continuation(objective, ledger, start, basis, solver, newton_next=newton_next)
 
 
 def aim_at(objective: Objective, tol: float) -> float:
@@ -218,9 +238,18 @@ def aim_at(objective: Objective, tol: float) -> float:
 
 # -------------------------------------------------------------------------------------------------- the last engine
 def by_continuation(
-    objective: Objective, ledger: Ledger, start: Start | None, basis: Eigenbasis | None, method: str
+    objective: Objective,
+    ledger: Ledger,
+    start: Start | None,
+    basis: Eigenbasis | None,
+    method: str,
+    *,
+    newton_next: bool = False,
 ) -> Solution:
-    """L-BFGS and Newton's method with decreasing smoothing; "auto" uses Newton's method only if L-BFGS is slow."""
+    """L-BFGS and Newton's method with decreasing smoothing; "auto" uses Newton's method only if L-BFGS is slow.
+
+    With ``newton_next``, "auto" starts with Newton's method.
+    """
     after, basis = ledger.n_evaluations, Eigenbasis.of(objective) if basis is None else basis
     ledger.turn(basis.objective, basis.forth(ledger.certificate.z))
     smoothing = objective.widest
@@ -232,7 +261,7 @@ def by_continuation(
         z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
     path = _Path(ledger, basis, z, smoothing, after)
     try:
-        path.follow(here, method)
+        path.follow(here, method, newton_next=newton_next)
     except KeyboardInterrupt as interrupt:
         ledger.interrupted(interrupt)
     found = ledger.solution(Reason.LBFGS_STALLED if method == "lbfgs" else Reason.NEWTON_STALLED)
@@ -255,7 +284,7 @@ class _Path:
         self.smoothing = smoothing
         self.begun = begun
 
-    def follow(self, here: Evaluation, method: str) -> None:
+    def follow(self, here: Evaluation, method: str, *, newton_next: bool) -> None:
         """Run L-BFGS, Newton's method, or both in turn, until the gap is reached or none of them makes progress."""
         ledger = self.ledger
         if method == "lbfgs":
@@ -263,7 +292,7 @@ class _Path:
         elif method == "newton":
             self.by_newton(MAX_SOLVE_COST)
         else:
-            if self.begun:
+            if newton_next:
                 self.by_newton(CHEAP_SOLVE)
                 here = here if ledger.done else ledger.evaluate(self.z, self.smoothing)
             # each may succeed if the other is stuck

@@ -25,7 +25,8 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.objective import Integral, Objective
-from infinitask.solvers._free_levels import HELD
+from infinitask.solvers._base import Start
+from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL, Eigenbasis, dominated
 
 NEGLIGIBLE = 1e-13
 """Eigenvalues of rows and columns below this fraction of the largest count as 0; the dual is reduced by their bound."""
@@ -205,7 +206,7 @@ class Splitting:
         return objective.without_bias
 
     @classmethod
-    def of(cls, objective: Objective, *, single: bool = False, least: float = 0.0) -> Splitting:
+    def of(cls, objective: Objective, *, single: bool = False, leading: bool = False) -> Splitting:
         """Diagonalise rows and columns.
 
         Parameters
@@ -213,22 +214,29 @@ class Splitting:
         objective : Objective
         single : bool
             Whether to iterate in single precision, for gaps of a percent.
-        least : float
-            Directions of the rows with e f up to this value are omitted, and bounds ignore them: for rough fits.
+        leading : bool
+            Whether directions of the rows that the ridge dominates are omitted, and bounds ignore them: for rough fits.
         """
         rows, omega = objective.rows, objective.sample_weight
         xp = namespace(rows)
         terms, sizes = objective.integrals, [float(size) for size in objective.relative_sizes]
         balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
         columns = Columns.of(terms, balance)
-        e, V = xp.linalg.eigh(weighted_gram(rows, omega))
-        kept = e > NEGLIGIBLE * xp.max(e)
-        lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
-        kept = kept & (e >= min(least / float(columns.f[-1]), float(xp.max(e))))
-        V = V[:, kept]
+        known, lost = None, 0.0
+        if leading and isinstance(rows, np.ndarray) and rows.shape[1] > MAX_FEATURES_FOR_ALL:
+            known = Eigenbasis.of(objective).leading()
+        if known is None:
+            e, V = xp.linalg.eigh(weighted_gram(rows, omega))
+            kept = e > NEGLIGIBLE * xp.max(e)
+            lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
+            if leading:
+                kept = kept & (e > dominated(to_host(e), float(columns.f[-1]), objective.alpha))
+            e, V = e[kept], V[:, kept]
+        else:
+            e, V = known
         level = objective.constant_first
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
-        e = to_host(e[kept]).astype(np.float64)
+        e = to_host(e).astype(np.float64)
         found = cls(turned, V, e, omega, terms, columns, level, lost)
         return found._single() if single else found
 
@@ -262,7 +270,7 @@ class Splitting:
 
     def leading(self, alpha: float) -> Splitting:
         """Omit directions of the rows that a ridge λ dominates."""
-        first = min(int(np.searchsorted(self.e * self.columns.f[-1], HELD * alpha)), self.e.size - 1)
+        first = int(np.searchsorted(self.e, dominated(self.e, float(self.columns.f[-1]), alpha)))
         if first == 0:
             return self
         return replace(self, rows=1.0 * self.rows[:, first:], V=self.V[:, first:], e=self.e[first:])
@@ -284,20 +292,26 @@ class Splitting:
         parts = [slice(*ends[t : t + 2]) for t in range(len(self.terms))]
         return tuple(float(1.0 / np.median(steps[part])) for part in parts), tuple(u[:, part] for part in parts)
 
-    def begun(self, z: HostArray, kappa: float, duals: tuple[Array, ...]) -> State:
-        """A start for one problem from C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
-        xp, state = namespace(self.rows), self.start(1)
+    def begun(self, objective: Objective, near: Start, count: int = 1) -> State:
+        """A start for ``count`` problems from the solution of a similar one: its C, its dual point and 1/σ = κ."""
+        xp, state, smoothing = namespace(self.rows), self.start(count), near.smoothing
+        # L-BFGS and Newton's method end with little smoothing: 1/κ would be far too long a step
+        kappa, known = 0.0, smoothing.centre
+        if known is None:
+            known = objective.duals(near.z, smoothing)
+        else:
+            kappa = smoothing.kappa[0]
         sigma = 1.0 / kappa if kappa > 0.0 else float(state.sigma[0])
-        C = as_like(z.reshape(self.V.shape[0], -1), self.rows)
+        C = as_like(near.z.reshape(self.V.shape[0], -1), self.rows)
         coef = (self.V.T @ C @ self.columns.W)[:, None, :]
-        n = int(self.rows.shape[0])
+        n, zero = int(self.rows.shape[0]), np.zeros((1, 1))
         parts = [
-            xp.broadcast_to(as_like(part, self.rows), (n, int(term.theta.shape[0])))
-            for part, term in zip(duals, self.terms, strict=True)
+            xp.broadcast_to(as_like(zero if part is None else part, self.rows), (n, int(term.theta.shape[0])))
+            for part, term in zip(known, self.terms, strict=True)
         ]
-        u = xp.concat(parts, axis=1)
-        D = (u / self.columns.balance / sigma)[:, None, :]
-        return state._replace(H=self.field(slice(None), coef), D=D, sigma=np.array([sigma]), coef=coef)
+        D = (xp.concat(parts, axis=1) / self.columns.balance / sigma)[:, None, :]
+        H, D, coef = (xp.concat([part] * count, axis=1) for part in (self.field(slice(None), coef), D, coef))
+        return state._replace(H=H, D=xp.astype(D, H.dtype), sigma=np.full(count, sigma), coef=coef)
 
     def values(self, state: State) -> Array:
         """Φ C Ψᵀ at the rows and all nodes, (n, B, m)."""

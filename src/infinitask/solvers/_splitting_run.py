@@ -355,13 +355,7 @@ def by_splitting(objective: Objective, ledger: Ledger, start: Start | None) -> t
         looks.add(steps, ledger.certificate.gap)
         return 0 if ledger.done or looks.idle or small() else looks.wait
 
-    first = None
-    if start is not None:
-        near = start.smoothing
-        # L-BFGS and Newton's method end with little smoothing: 1/κ would be far too long a step
-        inverse, known = (0.0, objective.duals(start.z, near)) if near.centre is None else (near.kappa[0], near.centre)
-        duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
-        first = splitting.begun(start.z, inverse, duals)
+    first = None if start is None else splitting.begun(objective, start)
     how: dict[str, Any] = {"tol": 0.0, "seen": seen, "by_node": True}
     state = iterate(splitting, objective.alpha, start=first, max_iter=most, **how)
     while not (ledger.done or looks.idle) and small() and state.n_iter < most:

@@ -17,21 +17,15 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import numbers
 from infinitask.calibration._class_probabilities import ClassScale, trade_off_levels, with_classes
-from infinitask.calibration.held_out import FOLDS, HeldOut
+from infinitask.calibration.held_out import HeldOut
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.losses import OneAgainstRest
 from infinitask.measures import Discrete, Measure, Quadrature
 from infinitask.measures._rules import quadrature_rule
-from infinitask.solvers import Splitting
 from infinitask.tasks.base import FEWEST_ROWS, ROUGH_GAP, Defaults, Task
 
 if TYPE_CHECKING:
     from infinitask.fitting import Fit
-
-
-FEW_FOLDS, FEW_PAIRS = 4, 2_000
-"""The number of folds of the held-out fits, with more than this number of rows times classes. With fewer there are ten:
-fits without a quarter of 124 rows have a log loss of .048, and without a tenth of them .031."""
 
 
 @final
@@ -111,15 +105,7 @@ class AgainstRestTask(Task):
         targets = objective.integrals[0].targets
         assert targets is not None
         label = np.argmin(np.abs(to_host(targets) - self.codes), axis=1)
-        # a table of categories has few different rows: copies of one must be in several folds
-        unmerged = held_out.unmerged() if Splitting.solves(objective) else None
-        if unmerged is None:
-            fits = held_out.fits(ROUGH_GAP)
-        else:
-            each, rows = unmerged
-            label = label[rows]
-            count = FOLDS if label.size * K <= FEW_PAIRS else FEW_FOLDS
-            fits = each.fits_of(_folds(label, count), ROUGH_GAP)
+        fits = held_out.stratified(label, ROUGH_GAP, K)
         levels = trade_off_levels(fit.field, self.trade_offs.nodes, self.over.support)
         return ClassScale.of(fits, label, held_out.count, levels, K)
 
@@ -154,14 +140,6 @@ class ClassesTask(Task):
     calibrated: bool = False
 
     calibrated_as: ClassVar[str] = "share_scale_"
-
-
-def _folds(label: HostArray, count: int) -> HostArray:
-    """Return stratified folds, one for each row; they are a function of the labels 0, …, K − 1."""
-    rng, fold = np.random.default_rng(0), np.empty(label.size, dtype=np.intp)
-    order = np.lexsort((rng.permutation(label.size), label))
-    fold[order] = np.arange(label.size) % count
-    return fold
 
 
 # ------------------------------------------------------------------------------------------ costs of classes

@@ -54,7 +54,9 @@ class CostTask(Task):
             return Shift(np.array(self.measure.support).ravel(), np.zeros(2))
         targets = fit.problem.objective.integrals[0].targets
         assert targets is not None
-        return decision_shift(held_out, held_out.fits(3.0 * ROUGH_GAP), self.measure, to_host(targets)[:, 0] > 0.0)
+        positive = to_host(targets)[:, 0] > 0.0
+        fits = held_out.stratified(positive.astype(np.intp), 3.0 * ROUGH_GAP)
+        return decision_shift(held_out, fits, self.measure, positive)
 
     def uncalibrated(self) -> Self:
         """Return the same task without calibration."""
