@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from infinitask import IndependentCostSensitiveClassifier, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM
-from infinitask.calibration._log_odds import logistic_lines
+from infinitask.calibration._log_odds import Scale, logistic_lines
 from infinitask.calibration._thresholds import Shift
 from tests.support.each import each
 
@@ -165,6 +165,16 @@ def test_alarms_pay_on_new_rows() -> None:
         said = model.predict(X_new, theta) == 1
         cost = np.mean(np.where(y_new == 1, miss * ~said, alarm * said))
         assert cost <= 1.05 * min(miss * y_new.mean(), alarm * (1.0 - y_new.mean()))
+
+
+def test_nothing_is_known_beyond_the_scores_of_the_rows() -> None:
+    h = np.array([[1.0], [2.0], [30.0]])
+    for by_order in (False, True):
+        scale = Scale.of(h, np.full(3, 1.0 / 3.0), by_order)
+        low, high = np.min(scale.scores), np.max(scale.scores)
+        np.testing.assert_allclose([scale.values(np.array([at]))[0] for at in (low, high)], [1.0, 30.0])
+        for at, end in ((low - 1e-6, -np.inf), (high + 1e-6, np.inf), (-np.inf, -np.inf), (np.inf, np.inf)):
+            assert scale.values(np.array([at]))[0] == end
 
 
 @pytest.mark.slow

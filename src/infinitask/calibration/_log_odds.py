@@ -57,18 +57,15 @@ class Scale:
         return mean, np.sqrt(omega @ (h - mean) ** 2)
 
     def values(self, scores: HostArray) -> HostArray:
-        """The value of h in each column for a score, (k,); extrapolated by the score's excess beyond the rows."""
-        mean, deviation = self._moments(self.h, self.omega)
-        if not self.by_order:
-            return np.where(
-                np.isfinite(scores), mean + deviation * np.nan_to_num(scores, posinf=0.0, neginf=0.0), scores
-            )
+        """The value of h in each column for a score, (k,); ±∞ beyond the scores of the rows.
+
+        Beyond them nothing is known, and h of a fit of all rows varies more than held-out h.
+        """
         found = np.empty(scores.size)
         for k, score in enumerate(scores):
             known, first = np.unique(self.scores[:, k], return_index=True)
-            beyond = score - np.clip(score, known[0], known[-1])
-            within = np.interp(score, known, self.h[first, k])
-            found[k] = within + beyond * deviation[k] if np.isfinite(beyond) else score  # a deviation may be 0
+            inside = known[0] <= score <= known[-1]
+            found[k] = np.interp(score, known, self.h[first, k]) if inside else np.copysign(np.inf, score - known[0])
         return found
 
 
