@@ -156,6 +156,10 @@ class Folds:
         lighter = replace(problem.objective, sample_weight=as_like(rest, weight))
         return replace(problem, objective=lighter).only(np.flatnonzero(rest > 0.0))
 
+    def and_whole(self) -> Self:
+        """Return the same fits and, as the last one, the fit to all rows."""
+        return replace(self, seen=np.vstack([self.seen, np.ones_like(self.seen[0])]))
+
     def only(self, kept: HostArray) -> Self:
         """Return the same fits with only the held-out rows selected by a mask (k,)."""
         return replace(self, rows=self.rows[kept], fold=self.fold[kept], fraction=self.fraction[kept])

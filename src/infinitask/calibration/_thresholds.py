@@ -184,7 +184,7 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
     """
     problem, field, omega = held_out.problem, held_out.field, fits.omega
     levels, nodes = threshold_levels(problem, field, measure), np.unique(problem.quadrature.nodes[:, 0])
-    h = fits.with_means_of(field, nodes)
+    h = fits.on_scale_of(field, nodes)
     p = np.clip(0.5 * (1.0 - levels), 1e-12, 1.0 - 1e-12)
     # a decision that never flips gets a value far beyond the largest |h|
     farthest = 10.0 * (1.0 + float(np.max(np.abs(h))))
@@ -197,6 +197,6 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
     score = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
     flips = []
     for part in row_blocks(levels.size, fits.rows.size):
-        scale = Scale.of(fits.with_means_of(field, levels[part]), omega, scales[best].by_order)
+        scale = Scale.of(fits.on_scale_of(field, levels[part]), omega, scales[best].by_order)
         flips.append(scale.values(score[part]))
     return Shift(levels, -np.clip(np.concatenate(flips), -farthest, farthest))

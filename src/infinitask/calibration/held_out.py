@@ -167,14 +167,14 @@ class HeldOut:
     def _telling(self, tol: float) -> float:
         """The largest gap, at most ``tol``, at which a fit is closer to its optimum than to h = b(θ).
 
-        (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P. It is at least the tolerance of the fit
-        itself, which is no better determined. With a rare class and a large ridge that part is below a thousandth.
+        (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P. With a rare class and a large ridge that
+        part is below a thousandth.
         """
         objective, z = self.problem.objective, self.solution.z
         varying = z.reshape(objective.shape)[int(objective.constant_first) :]
         ridge = 0.5 * objective.alpha * float(np.sum(varying**2))
         objective_here = abs(objective.evaluate(z, objective.widest).primal)
-        return max(self.tol, min(tol, ridge / objective_here)) if objective_here > 0.0 else tol
+        return min(tol, ridge / objective_here) if objective_here > 0.0 else tol
 
     def unmerged(self) -> tuple[HeldOut, HostArray] | None:
         """Return the same with a row for each copy, and the row of the problem that it is a copy of.
@@ -201,14 +201,15 @@ class HeldOut:
         try:
             # a solution that time cuts off near its start would have seen the fold
             with one_blas_thread(), within(Budget()):
-                joint = JointFits.of(problem, folds, single=isinstance(objective.rows, np.ndarray), leading=True)
-                fields = joint.started(self.solution).solved(objective.alpha, tol, every=20).fields()
+                single = isinstance(objective.rows, np.ndarray)
+                joint = JointFits.of(problem, folds.and_whole(), single=single, leading=True)
+                *fields, whole = joint.started(self.solution).solved(objective.alpha, tol, every=20).fields()
         except KeyboardInterrupt as interrupt:
             current_budget().ended_by(interrupt)
             tell(CutShort("interrupted: calibrated without held-out rows"))
             return self._itself(to_host(objective.sample_weight).astype(np.float64))
         omega = to_host(objective.sample_weight).astype(np.float64)[folds.rows]
-        return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)))
+        return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)), whole)
 
 
 @final
@@ -230,6 +231,8 @@ class HeldOutFits:
         The number of rows that they represent.
     fields : list of Field
         The field of each fold.
+    whole : Field or None
+        The field of the fit to all rows that was solved with them.
     """
 
     rows: HostArray
@@ -238,12 +241,15 @@ class HeldOutFits:
     omega: HostArray
     count: float
     fields: list[Field]
+    whole: Field | None = None
 
     @classmethod
-    def of(cls, problem: Problem, folds: Folds, fields: list[Field], count: float) -> Self:
+    def of(cls, problem: Problem, folds: Folds, fields: list[Field], count: float, whole: Field | None = None) -> Self:
         """Create the fits of a problem without each fold; ``count`` rows are held out."""
         omega = to_host(problem.objective.sample_weight).astype(np.float64)[folds.rows] * folds.fraction
-        return cls(folds.rows, folds.fold, _features(problem)[folds.rows, :], omega / np.sum(omega), count, fields)
+        return cls(
+            folds.rows, folds.fold, _features(problem)[folds.rows, :], omega / np.sum(omega), count, fields, whole
+        )
 
     def values(self, tasks: HostArray, some: slice = slice(None)) -> HostArray:
         """h without the bias at tasks (q,) or (q, d), by fits that have not seen the rows: (k, q), or a slice of k."""
@@ -282,16 +288,24 @@ class HeldOutFits:
             values[self.fold == k] -= np.where(own < np.abs(apart), apart, 0.0)
         return values
 
-    def with_means_of(self, field: Field, levels: HostArray) -> HostArray:
-        """h at the levels, (k, q), each fit shifted so that its mean over the rows is that of the whole ``field``.
+    def on_scale_of(self, field: Field, levels: HostArray) -> HostArray:
+        """h at the levels, (k, q), on the scale of the ``field`` of all rows.
 
-        The level of h depends on the few rows of a rare class that a fit has seen. With a large ridge it would differ
-        more between fits than h differs between rows.
+        The level of h depends on the few rows of a rare class that a fit has seen: each fit is shifted to the mean of
+        the field. With a large ridge it would differ more between fits than h differs between rows. If that is so, the
+        field also has an error of its own, which its gap allows. Its regression on the more accurate ``whole`` says how
+        much of its spread is signal.
         """
-        middle = to_host(as_like(self.omega, self.phi) @ self.phi).astype(np.float64)
-        means = np.stack([middle @ f.coef @ f.psi(levels).T for f in self.fields])
-        whole = middle @ field.coef @ field.psi(levels).T + field.bias(levels)
-        return np.asarray(self.values(levels) - means[self.fold] + whole)
+        h = to_host(self.phi @ as_like(np.stack([f.coef @ f.psi(levels).T for f in self.fields]), self.phi))
+        own = _without_bias(self.phi, field, levels)
+        mean = self.omega @ own
+        values = (h - (self.omega @ h)[:, None, :])[self.fold, np.arange(self.fold.size)]
+        if self.whole is not None:
+            whole = _without_bias(self.phi, self.whole, levels)
+            apart = self.omega[:, None] * (own - mean)
+            size, shared = (np.sum(apart * part, axis=0) for part in (own - mean, whole))
+            values = values * np.divide(size, shared, out=0.0 * size, where=shared > 0.0)
+        return np.asarray(values + mean + field.bias(levels))
 
 
 def _without_bias(phi: Array, field: Field, tasks: HostArray) -> HostArray:
