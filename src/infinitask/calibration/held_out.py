@@ -167,8 +167,8 @@ class HeldOut:
     def _telling(self, tol: float) -> float:
         """The largest gap, at most ``tol``, at which a fit is closer to its optimum than to h = b(θ).
 
-        (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P. With a rare class and a large ridge that
-        part is below a thousandth.
+        (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P. With a rare class and a large ridge
+        that part is below a thousandth.
         """
         objective, z = self.problem.objective, self.solution.z
         varying = z.reshape(objective.shape)[int(objective.constant_first) :]
