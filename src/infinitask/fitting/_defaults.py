@@ -21,6 +21,7 @@ smaller λ for the same smoothing: see :class:`~infinitask.tasks.Defaults` of it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -367,20 +368,22 @@ def leave_one_out(
     >>> bool(errors[0] < 1e-4 < errors[-1])
     True
     """
+    return np.asarray(sum(leave_one_out_of_each(phi, t.reshape(len(t), -1), weight, ridges, copies)))
+
+
+def leave_one_out_of_each(
+    phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES, copies: HostArray | float = 1.0
+) -> Iterator[HostArray]:
+    """Yield the errors of :func:`leave_one_out`, (k, n), for each column of t (n, c)."""
     root = np.sqrt(weight)
     phi = root[:, None] * np.column_stack([np.ones(len(t)), phi])
     e, V = np.linalg.eigh(phi.T @ phi)
     kept = e > 1e-14 * e[-1]
     e, U = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
-    goal, squares = (root * t.T).T, U**2
-    along = U.T @ goal
-    errors = []
-    for ridge in ridges:
-        fraction = e / (e + ridge)
-        residual = goal - U @ (fraction * along.T).T
-        error = (residual.T / (root * np.maximum(1.0 - (squares @ fraction) / copies, 1e-12))) ** 2
-        errors.append(error if t.ndim == 1 else np.sum(error, axis=0))
-    return np.array(errors)
+    fractions = e[:, None] / (e[:, None] + ridges)
+    slack = root[:, None] * np.maximum(1.0 - ((U**2) @ fractions).T / copies, 1e-12).T
+    for goal in (root[:, None] * t).T:
+        yield np.asarray(((goal[:, None] - U @ (fractions * (U.T @ goal)[:, None])) / slack).T ** 2)
 
 
 def some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:

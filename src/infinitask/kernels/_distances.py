@@ -351,7 +351,12 @@ def product_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
 
 def _column_slopes(X: Array, Z: Array, W: Array, pairs: Array, slope: Callable[[Array, Array], Array]) -> Array:
     """Σ_j W_sij pairs_ij slope(x_ik, z_jk), (s, n, d): with one pass over all pairs for each column k."""
-    xp, Wp = namespace(X, Z), W * pairs[None, :, :]
+    xp = namespace(X, Z)
+    if W.shape[1] == 1:  # weights that do not depend on x: a matrix product for all functions
+        A = xp.matrix_transpose(W[:, 0, :])
+        each = [(pairs * slope(X[:, k : k + 1], Z[:, k : k + 1].T)) @ A for k in range(X.shape[1])]
+        return xp.permute_dims(xp.stack(each, axis=2), (1, 0, 2))
+    Wp = W * pairs[None, :, :]
     columns = [xp.sum(Wp * slope(X[:, k : k + 1], Z[:, k : k + 1].T)[None, :, :], axis=2) for k in range(X.shape[1])]
     return xp.stack(columns, axis=2)
 

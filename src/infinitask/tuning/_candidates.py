@@ -20,7 +20,7 @@ from infinitask._base.arrays import HostArray, normal_scores
 from infinitask._base.validation import naming
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import MAX_SCALED_FEATURES, leave_one_out, relevance, some_features, spreads
+from infinitask.fitting._defaults import MAX_SCALED_FEATURES, leave_one_out_of_each, relevance, some_features, spreads
 from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import (
@@ -369,7 +369,7 @@ def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: Host
     if not kind.learns or rest.size >= rows.size or rows.size < 2 * FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
-        tables = np.array([leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T])
+        tables = np.array([each.mean(axis=1) for each in leave_one_out_of_each(phi, goals[rows], equal, RIDGES)])
     else:
         tables = np.zeros((goals.shape[1], RIDGES.size))
         for k in range(FOLDS):  # the order of the rows is irrelevant: every fifth one is held out
