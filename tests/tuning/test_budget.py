@@ -248,6 +248,20 @@ def test_an_interrupt_in_any_stage_returns_a_fitted_model(kind: type[Any], phase
         kind(**options).fit(X, y)
 
 
+@pytest.mark.parametrize("at", ["refining λ", "rows, 375 features: loss"])
+def test_an_interrupt_while_the_ridge_is_refined(at: str) -> None:
+    """With many rows, a kernel chosen on some of them is kept, whether λ is being refined or was refined once."""
+    X, y = make_sine(2_300, random_state=0)
+    options: dict[str, Any] = SMALL | {"kernels": ["rbf"], "alphas": [1e-2, 1e-3]}
+    listener = Interrupting(lambda event: isinstance(event, Stage) and at in event.text)
+    with listening(listener), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = InfiniteQuantileRegressorCV(on_interrupt="best", **options).fit(X, y)
+    assert listener.raised
+    assert finite(model, X[:50])
+    assert len(model.cv_results_["refined"]) == (0 if at == "refining λ" else 1)
+
+
 @pytest.mark.parametrize("reason", ["interrupt", "time"])
 def test_a_fit_that_has_hardly_begun_is_replaced_by_a_rough_one(reason: str) -> None:
     X, y = make_sine(300, random_state=0)

@@ -214,6 +214,10 @@ class Progress:
         """Send an event: a kernel is about to be tried."""
         tell(Trying(count, total, kernel))
 
+    def visited(self, count: int, total: int, ridges: int) -> None:
+        """A number of λ of a kernel are tried; most paths have three to six."""
+        self.forecast.done((count - 0.7**ridges) / total)
+
     def tried(
         self, count: int, total: int | None, kernel: str, loss: float, best: float, of: int | None = None
     ) -> None:

@@ -9,7 +9,10 @@ thousands of rows, a subset chooses the kernel; λ and the rank are then refined
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +83,7 @@ def chosen(contest: Contest, kernels: Any, rule: str, seed: int) -> Selection:
         Samples the rows that choose the kernel if there are many.
     """
     counted = contest.counted
-    contest.progress.expect(_costs(counted.size, contest.criterion is None))
+    contest.progress.expect(_costs(counted.size, int(contest.rows.X.shape[1]), contest.criterion is None))
     with one_blas_thread():
         if counted.size <= MAX_ROWS:
             return _chosen(contest, kernels, rule)
@@ -175,9 +178,9 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
     contest = replace(contest, folds=[(np.sort(order[fifth:]), np.sort(order[:fifth]))], folds_at_once=1)
     best, lowest, columns = choice._replace(kind=Kind.fixed(choice.kernel)), np.inf, list[HostArray]()
     best = best._replace(alpha=float(lambdas[begin] / unit), contest=replace(contest, landmarks=RANKS[1]))
-    for rank in RANKS:
-        with_landmarks = replace(contest, landmarks=rank)
-        try:
+    try:
+        for rank in RANKS:
+            with_landmarks = replace(contest, landmarks=rank)
             contest.progress.begin(stage_of(rank), f"refining λ on {n} rows with {rank} features")
             with within(contest.progress.comparing()) as budget:
                 if not contest.progress.worthwhile(stage_of(rank)):
@@ -185,22 +188,21 @@ def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) ->
                 column = path_of(with_landmarks, best.kind, begin)[:, 0] * unit
                 if not np.any(np.isfinite(column)):
                     budget.check()
-        except (KeyboardInterrupt, OutOfTimeError) as stop:
-            contest.progress.stopped(stop, keeps_best=contest.keeps_best)
-            break
-        columns.append(column)
-        i = int(np.argmin(column))
-        alpha = float(lambdas[i] / unit)
-        contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
-        enough = column[i] > lowest / SLIGHTLY_WORSE
-        # the first number only tells whether more landmarks help
-        if column[i] < lowest and (not enough or rank == RANKS[1]):
-            lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
-        if enough:
-            break
-        following = RANKS[RANKS.index(rank) + 1 :][:1]
-        if following and rank != RANKS[0]:  # usually it is not tried
-            contest.progress.expect_next(stage_of(following[0]), _rank_cost(following[0]) / _rank_cost(rank))
+            columns.append(column)
+            i = int(np.argmin(column))
+            alpha = float(lambdas[i] / unit)
+            enough = column[i] > lowest / SLIGHTLY_WORSE
+            # the first number only tells whether more landmarks help
+            if column[i] < lowest and (not enough or rank == RANKS[1]):
+                lowest, begin, best = column[i], i, best._replace(alpha=alpha, contest=with_landmarks)
+            contest.progress.say(f"{n} rows, {rank} features: loss {column[i]:.4g} at λ = {alpha:.2g}")
+            if enough:
+                break
+            following = RANKS[RANKS.index(rank) + 1 :][:1]
+            if following and rank != RANKS[0]:  # usually it is not tried
+                contest.progress.expect_next(stage_of(following[0]), _rank_cost(following[0]) / _rank_cost(rank))
+    except (KeyboardInterrupt, OutOfTimeError) as stop:
+        contest.progress.stopped(stop, keeps_best=contest.keeps_best)
     found = {"refined": np.reshape(columns, (-1, lambdas.size)), "best": (choice.results["best"][0], begin)}
     return best._replace(results=choice.results | found)
 
@@ -252,16 +254,19 @@ def _rank_cost(rank: int) -> float:
     return float((rank / RANKS[1]) ** 1.4)
 
 
-def _costs(n: int, classes: bool) -> dict[str, float]:
-    """The expected seconds of the stages with n rows and one thread, which matter only relative to each other.
+def _costs(n: int, d: int, classes: bool) -> dict[str, float]:
+    """The expected seconds of the stages with n rows, d features and one thread, which matter only relative to each
+    other.
 
-    Classes take longer than quantiles: more rows are at the kink of their losses, and their log-odds are calibrated.
+    Classes take longer than quantiles: more rows are at the kink of their losses, and their log-odds are calibrated. A
+    metric of many features takes longer to learn.
     """
-    few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 2.5 if classes else 1.0
+    few, rows, slower = min(n, MAX_ROWS), n / 5_000.0, 2.0 if classes else 1.0
     heat, finals = (0.8, 1e-6 * few**2) if few >= FEW_ROWS else (0.0, 0.9)
-    costs = {"ranking": 0.2 + 1.6e-3 * few, "heat": slower * heat, "finals": slower * finals, "kernel": 0.2e-3 * few}
+    costs = {"ranking": 0.2 + 1.4e-3 * few, "heat": slower**2 * heat, "finals": slower * finals}
+    costs["kernel"] = 0.2e-3 * few * max(1.0, d / 30.0)
     if n > MAX_ROWS:
-        costs |= {stage_of(rank): slower**0.5 * rows * _rank_cost(rank) for rank in RANKS[:2]}
+        costs |= {stage_of(rank): slower * rows * _rank_cost(rank) for rank in RANKS[:2]}
     fit = slower * (0.5 * rows if n > MAX_ROWS else 0.1e-3 * n)
     return costs | {"fit": fit, "calibration": slower * fit if classes else 0.5 * max(1.0, rows)}
 
@@ -354,17 +359,18 @@ def _walked(
                 column[contest.grid] = part
             table[k] = column
         return table, not budget.over
-    for count, k in enumerate(some, 1):
+    for tried, k in enumerate(some, 1):
         try:
-            progress.trying(count, len(some), entrants[k].name)  # a listener may interrupt here
+            progress.trying(tried, len(some), entrants[k].name)  # a listener may interrupt here
             with within(progress.comparing()) as budget:
                 budget.check()
-                table[k] = path_of(contest, entrants[k].kind, begins[k], leader())
+                visited = partial(progress.visited, tried, len(some))
+                table[k] = path_of(contest, entrants[k].kind, begins[k], leader(), visited)
         except (KeyboardInterrupt, OutOfTimeError) as stop:
             progress.stopped(stop, keeps_best=contest.keeps_best)
             return table, False
         loss, best = (contest.units.spread * float(np.min(part.mean(axis=-1))) for part in (table[k], table))
-        progress.tried(count, len(some), entrants[k].name, loss, best)
+        progress.tried(tried, len(some), entrants[k].name, loss, best)
     return table, True
 
 
@@ -374,13 +380,23 @@ def _path_within(budget: Budget, *arguments: Any) -> HostArray:
         return path_of(*arguments)
 
 
-def path_of(contest: Contest, kind: Kind, begin: int, leader: float = np.inf) -> HostArray:
-    """Return the losses of a kernel, (k, folds), for the λ visited by :func:`walk`; the default has one λ."""
+def path_of(
+    contest: Contest,
+    kind: Kind,
+    begin: int,
+    leader: float = np.inf,
+    visited: Callable[[int], None] = lambda count: None,
+) -> HostArray:
+    """Return the losses of a kernel, (k, folds), for the λ visited by :func:`walk`; the default has one λ.
+
+    ``visited`` is called with the number of λ so far.
+    """
     lambdas, fits, grid = contest.lambdas, QuickFits(contest, kind), contest.grid
-    column = np.full((lambdas.size, len(contest.folds)), np.inf)
+    column, number = np.full((lambdas.size, len(contest.folds)), np.inf), count(1)
 
     def losses(i: int) -> list[float]:
         found = contest.losses(fits.values(float(lambdas[i])))
+        visited(next(number))
         # fits that time cuts off are not those of this λ
         return [np.inf] * len(found) if current_budget().over else found
 
