@@ -127,10 +127,11 @@ def logistic_lines(
         step = np.ones(a.size)
         for _ in range(MAX_STEPS):
             fresh = loss(a - step * da, c - step * dc)
-            if np.all(fresh <= now):
+            lower = fresh <= now + 1e-14 * np.abs(now)  # up to rounding: columns that have converged must not wait
+            if np.all(lower):
                 break
-            step = np.where(fresh <= now, step, 0.5 * step)
-        step = np.where(fresh <= now, step, 0.0)
+            step = np.where(lower, step, 0.5 * step)
+        step = np.where(lower, step, 0.0)
         a, c, now = a - step * da, c - step * dc, np.minimum(fresh, now)
         if np.max(step * (np.abs(da) + np.abs(dc))) < 1e-8:
             break

@@ -296,10 +296,11 @@ class HeldOutFits:
         field also has an error of its own, which its gap allows. Its regression on the more accurate ``whole`` says how
         much of its spread is signal.
         """
-        h = to_host(self.phi @ as_like(np.stack([f.coef @ f.psi(levels).T for f in self.fields]), self.phi))
+        middle = to_host(as_like(self.omega, self.phi) @ self.phi).astype(np.float64)
+        means = np.stack([(middle @ part.coef) @ part.psi(levels).T for part in self.fields])
+        values = self.values(levels) - means[self.fold]
         own = _without_bias(self.phi, field, levels)
         mean = self.omega @ own
-        values = (h - (self.omega @ h)[:, None, :])[self.fold, np.arange(self.fold.size)]
         if self.whole is not None:
             whole = _without_bias(self.phi, self.whole, levels)
             apart = self.omega[:, None] * (own - mean)
@@ -310,7 +311,9 @@ class HeldOutFits:
 
 def _without_bias(phi: Array, field: Field, tasks: HostArray) -> HostArray:
     """h without the bias, (rows, q)."""
-    return to_host(phi @ as_like(field.coef @ field.psi(tasks).T, phi))
+    psi = as_like(field.psi(tasks).T, phi)  # fewer features of tasks than tasks, or the reverse
+    coef = as_like(field.coef, phi)
+    return to_host((phi @ coef) @ psi if psi.shape[0] < psi.shape[1] else phi @ (coef @ psi))
 
 
 def _features(problem: Problem) -> Array:
