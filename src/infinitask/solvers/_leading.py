@@ -22,7 +22,8 @@ from infinitask.solvers._splitting_run import by_splitting
 def by_leading_directions(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start | None]:
     """Solve the problem for C = U C′, with the leading eigenvectors U; return a start for all of C."""
     leading = Eigenbasis.of(objective).leading()
-    if leading is None or leading[0].size == objective.shape[0]:
+    left = ledger.max_iter - 2  # the evaluations at the start and at the end are not those of splitting
+    if leading is None or leading[0].size == objective.shape[0] or left < 1:
         return by_splitting(objective, ledger, start)
     U, (_, s) = leading[1], objective.shape
     ledger.begin(objective.widest)
@@ -30,8 +31,9 @@ def by_leading_directions(objective: Objective, ledger: Ledger, start: Start | N
         return replace(ledger.solution(), smoothing=objective.widest), start
     thin = objective.rotated(U, np.eye(s), None)
     # a smaller gap takes as long as it saves L-BFGS
-    found, near = by_splitting(thin, Ledger(thin, 10.0 * ledger.tol, ledger.max_iter, ledger.verbose), None)
+    found, near = by_splitting(thin, Ledger(thin, 10.0 * ledger.tol, left, ledger.verbose), None)
     z = np.ravel(U @ found.z.reshape(-1, s))
-    ledger.n_evaluations = ledger.n_iter = found.n_iter
+    ledger.n_evaluations += found.n_iter
+    ledger.n_iter = found.n_iter
     ledger.evaluate(z, near.smoothing, "leading directions")
     return replace(ledger.solution(), smoothing=near.smoothing), Start(z, near.smoothing, ledger.certificate.floor)
