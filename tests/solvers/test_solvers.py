@@ -267,7 +267,11 @@ def test_no_more_evaluations_than_allowed(case: Case, solver: Any, monkeypatch: 
         found = solve(objective, solver=solver, tol=1e-14, max_iter=max_iter)
         assert found.n_evaluations <= max_iter
         # the book is honest, and its first line is the look at zero, which a walk does not need
-        assert found.n_evaluations == len(visits.points) == len(found.history)
+        if solver == "auto" and objective.two_targets:  # an iteration of splitting counts as an evaluation
+            assert len(visits.points) <= found.n_evaluations
+            assert len(found.history) <= found.n_evaluations
+        else:
+            assert found.n_evaluations == len(visits.points) == len(found.history)
         if solver != "auto" or max_iter == 1 or not objective.one_class:
             np.testing.assert_array_equal(visits.points[0], 0.0)
         if not found.converged:
