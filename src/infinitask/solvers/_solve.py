@@ -91,8 +91,8 @@ class Engine(NamedTuple):
     """Find a solution from the end of a similar problem, if known, and a start for the next engine if needed."""
     uses_start: bool = True
     """Whether the engine may run if the solution of a similar problem is known."""
-    newton_next: bool = True
-    """Whether Newton's method, and not L-BFGS, continues from its end."""
+    lbfgs_next: bool = False
+    """Whether L-BFGS continues from its end, and not the next engine or Newton's method."""
 
     def worthwhile(self, objective: Objective, most: float = np.inf) -> bool:
         """Whether the objective meets all needs, and the expected cost is at most ``most`` evaluations."""
@@ -159,7 +159,7 @@ TWO_TARGETS = Engine(
     leading_cost,
     by_leading_directions,
     uses_start=False,
-    newton_next=False,
+    lbfgs_next=True,
 )
 SMALL_RIDGE = Engine(("kinked", "without_bias"), splitting_cost, by_splitting)
 FREE_LEVELS = Engine(("free_levels",), level_cost, by_levels, uses_start=False)
@@ -216,12 +216,14 @@ def solve(
             if (engine.uses_start or not known) and engine.worthwhile(objective, most):
                 try:
                     found, start = engine.run(objective, ledger, start)
-                    newton_next = engine.newton_next
+                    newton_next = not engine.lbfgs_next
                 except KeyboardInterrupt as interrupt:
                     ledger.interrupted(interrupt)
                     return replace(ledger.solution(), smoothing=objective.widest)
                 if ledger.converged or ledger.exhausted:
                     return found
+                if engine.lbfgs_next:
+                    break
     return by_continuation(objective, ledger, start, basis, solver, newton_next=newton_next)
 
 
