@@ -117,16 +117,33 @@ def test_fits_that_start_at_the_fit_have_not_seen_the_row(alpha: float) -> None:
     fit = learn(recipe, data)
     held_out = HeldOut(fit.problem, fit.field, fit.solution, data.copies, tol=1e-7)
     label = (y > 0.0).astype(np.intp)
-    assert held_out._telling(1e-2) < (1e-2 if alpha > 1.0 else 1.0)
+    assert (held_out._determining_gap(1e-2) < 1e-2) == (alpha > 1.0)
     found = held_out.stratified(label, 1e-2)
     folds = Folds.of_labels(stratified(label, 10), 10)
     alone = HeldOutFits.of(fit.problem, folds, list(solved_one_by_one(fit.problem, folds, "auto", 1e-9, 50_000)), 200.0)
     np.testing.assert_array_equal(found.rows, alone.rows)
     levels = np.linspace(-0.9, 0.9, 5)
     ours, theirs = found.values(levels), alone.values(levels)
-    itself = fit.problem.values(fit.solution.z, found.rows)
     assert np.linalg.norm(ours - theirs) < 0.5 * np.linalg.norm(theirs - np.mean(theirs, axis=0))
-    assert np.std(itself) > 0.0
+
+
+def test_held_out_h_is_on_the_scale_of_a_less_accurate_fit() -> None:
+    """The field of all rows is a copy with noise: values grow by its variance over its covariance with the copy."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.repeat([-1.0, 1.0], 150)
+    fit = learn(
+        replace(InfiniteCostSensitiveClassifier(n_nodes=5, alpha=1e-3).recipe(), alpha_bias=1e-8), Data.canonical(X, y)
+    )
+    field, levels, phi = fit.field, np.array([-0.3, 0.2]), np.asarray(fit.problem.objective.rows)[:, 1:]
+    noisy = replace(field, coef=field.coef + np.std(field.coef) * rng.normal(size=field.coef.shape))
+    rows, omega = np.arange(300), np.full(300, 1.0 / 300)
+    fits = HeldOutFits(rows, 0 * rows, phi, omega, 300.0, [field])
+    plain, scaled = fits.on_scale_of(noisy, levels), replace(fits, whole=field).on_scale_of(noisy, levels)
+    own, copy = (part - np.mean(part, axis=0) for part in (noisy(X, levels), field(X, levels)))
+    ratio = np.sum(own * own, axis=0) / np.sum(own * copy, axis=0)
+    assert np.all(np.abs(ratio - 1.0) > 0.05)
+    np.testing.assert_allclose(scaled - np.mean(scaled, axis=0), ratio * (plain - np.mean(plain, axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(np.mean(scaled, axis=0), np.mean(noisy(X, levels), axis=0), atol=1e-9)
 
 
 def test_folds_have_equal_fractions_of_all_labels_whatever_their_names() -> None:

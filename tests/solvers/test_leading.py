@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask.losses import CostSensitiveHinge
-from infinitask.objective import Integral, Objective
+from infinitask._base.budget import Budget, within
+from infinitask.losses import CostSensitiveHinge, Pinball
+from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.solvers import _leading, solve
+from infinitask.solvers._base import Ledger, Start
 from infinitask.solvers._basis import DOMINATED, Eigenbasis
 
 THETA = np.array([-0.5, 0.0, 0.8])
@@ -53,7 +55,7 @@ def test_the_other_directions_are_added(alpha: float, monkeypatch: pytest.Monkey
     U = Eigenbasis.of(objective).leading()
     assert U is not None
     thin = objective.rotated(U[1], np.eye(3), None)
-    assert solve(thin, tol=1e-6).objective > found.dual
+    assert solve(thin, tol=1e-7).dual > (1.0 + 1e-5) * other.objective
 
 
 def test_directions_that_the_ridge_dominates_are_omitted() -> None:
@@ -73,9 +75,31 @@ def test_directions_that_the_ridge_dominates_are_omitted() -> None:
 def test_more_than_two_targets_and_known_starts_are_solved_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     objective, seen = decisions(n=60, r=20), counted(monkeypatch)
     assert objective.two_targets
-    assert solve(objective, solver="lbfgs").converged
-    assert not seen
+    found = solve(objective)
+    assert found.converged
+    assert len(seen) == 1
+    assert solve(objective, start=Start(found.z, Smoothing(found.smoothing.kappa))).converged
+    term = objective.integrals[0]
+    three = np.where(np.arange(60)[:, None] % 3 == 0, 0.0, np.asarray(term.targets))
+    other = Integral(Pinball(), np.array([0.2, 0.5, 0.8]), term.weights, term.cols, targets=three)
+    assert solve(Objective(objective.rows, objective.sample_weight, (other,), objective.alpha)).converged
+    assert len(seen) == 1
     rows = np.zeros_like(objective.rows)
     nothing = Objective(rows, objective.sample_weight, objective.integrals, objective.alpha)
-    assert solve(nothing).converged  # the ridge dominates every direction
-    assert not seen
+    assert solve(nothing).converged  # there are no directions
+    assert len(seen) == 1
+
+
+def test_an_interrupt_keeps_the_best_point_of_the_leading_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, plain = decisions(), Ledger.take
+
+    def interrupting(ledger: Ledger, *found: Any) -> None:
+        plain(ledger, *found)
+        if ledger.objective.shape[0] < 451 and ledger.certificate.gap < 0.1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "take", interrupting)
+    with within(Budget(keeps_best=True)):
+        kept = solve(objective)
+    assert not kept.converged
+    assert kept.objective < 0.9 * objective.evaluate(np.zeros(objective.size), objective.widest).primal

@@ -23,7 +23,6 @@ class Scale:
     Parameters
     ----------
     h : ndarray (n, k)
-    omega : ndarray (n,)
     scores : ndarray (n, k)
         Mean 0 and standard deviation 1, or normal scores.
     by_order : bool
@@ -39,7 +38,6 @@ class Scale:
     """
 
     h: HostArray
-    omega: HostArray
     scores: HostArray
     by_order: bool
 
@@ -47,14 +45,10 @@ class Scale:
     def of(cls, h: HostArray, omega: HostArray, by_order: bool) -> Scale:
         """Compute the scores of values (n, k)."""
         if by_order:
-            return cls(h, omega, np.stack([_normal_scores(column, omega) for column in h.T], axis=1), by_order)
-        mean, deviation = cls._moments(h, omega)
-        return cls(h, omega, (h - mean) / np.where(deviation > 0.0, deviation, 1.0), by_order)
-
-    @staticmethod
-    def _moments(h: HostArray, omega: HostArray) -> tuple[HostArray, HostArray]:
+            return cls(h, np.stack([_normal_scores(column, omega) for column in h.T], axis=1), by_order)
         mean = omega @ h
-        return mean, np.sqrt(omega @ (h - mean) ** 2)
+        deviation = np.sqrt(omega @ (h - mean) ** 2)
+        return cls(h, (h - mean) / np.where(deviation > 0.0, deviation, 1.0), by_order)
 
     def values(self, scores: HostArray) -> HostArray:
         """The value of h in each column for a score, (k,); ±∞ beyond the scores of the rows.

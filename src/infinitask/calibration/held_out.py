@@ -66,7 +66,7 @@ class HeldOut:
         The number of equal rows that each row represents.
     solver : str
     tol : float
-        The gap of the fit; fits without a fold are at most as accurate.
+        The gap of the fit.
     max_iter : int
     verbose : int
     sampled : bool
@@ -97,7 +97,7 @@ class HeldOut:
         Parameters
         ----------
         tol : float
-            Their duality gap, or that of the fit itself if it is larger.
+            Their duality gap.
         """
         problem = self.problem
         weight = to_host(problem.objective.sample_weight).astype(np.float64)
@@ -109,9 +109,7 @@ class HeldOut:
         with one_blas_thread(), within(Budget()):
             basis = Eigenbasis.of(problem.objective)
             start = Start(self.solution.z, Smoothing(self.solution.smoothing.kappa))
-            solved = solved_one_by_one(
-                problem, folds, self.solver, max(self.tol, tol), self.max_iter, start=start, basis=basis
-            )
+            solved = solved_one_by_one(problem, folds, self.solver, tol, self.max_iter, start=start, basis=basis)
             for k in range(1, folds.count + 1):
                 if fields and budget.over:
                     break
@@ -135,11 +133,11 @@ class HeldOut:
         rows = np.arange(weight.size)
         return HeldOutFits(rows, np.zeros_like(rows), _features(self.problem), weight, self.count, [self.field])
 
-    def stratified(self, label: HostArray, tol: float, n_fields: int = 1) -> HeldOutFits:
+    def stratified(self, label: HostArray, tol: float, n_fields: int = 1, *, whole: bool = False) -> HeldOutFits:
         """Return fits without each of several folds that have equal fractions of all labels, solved together.
 
-        They start at the fit itself, which has seen the held-out rows: with a larger gap than :meth:`_telling`, their
-        predictions would be too good. If the bias has unknowns of its own, the result is that of :meth:`fits`.
+        They start at the fit itself, which has seen the held-out rows: with a larger gap than :meth:`_determining_gap`,
+        their predictions would be too good. If the bias has unknowns of its own, the result is that of :meth:`fits`.
 
         Parameters
         ----------
@@ -149,6 +147,8 @@ class HeldOut:
             The largest duality gap.
         n_fields : int
             The number of fields that each fit learns.
+        whole : bool
+            Whether the fit to all rows is solved with them, for :meth:`HeldOutFits.on_scale_of`.
         """
         objective = self.problem.objective
         if self.sampled:
@@ -156,33 +156,35 @@ class HeldOut:
         # a table of categories has few different rows: copies of one must be in several folds
         unmerged = self.unmerged() if Splitting.solves(objective) else None
         if unmerged is None:
-            return self.fits(tol)
+            return self.fits(self._determining_gap(tol))
         each, rows = unmerged
         count = FOLDS if rows.size * n_fields <= FEW_PAIRS else FEW_FOLDS
         pairs = rows.size * self.problem.quadrature.weights.size
-        folds = Folds.of_labels(stratified(label[rows], count), int(np.clip(MAX_SPLIT_PAIRS // pairs, 1, count)))
-        found = each._together(folds, each._telling(tol))
+        folds = Folds.of_labels(stratified(label[rows], count), int(np.clip(MAX_SPLIT_PAIRS // pairs - 1, 1, count)))
+        found = each._together(folds, each._determining_gap(tol), whole=whole)
         return replace(found, rows=rows[found.rows])
 
-    def _telling(self, tol: float) -> float:
+    def _determining_gap(self, tol: float) -> float:
         """The largest gap, at most ``tol``, at which a fit is closer to its optimum than to h = b(θ).
 
         (λ/2)‖C − C*‖² ≤ P − P*, so it must be below the part of the ridge in P. With a rare class and a large ridge
         that part is below a thousandth.
         """
         objective, z = self.problem.objective, self.solution.z
-        varying = z.reshape(objective.shape)[int(objective.constant_first) :]
+        r, s = objective.shape
+        varying = z[: r * s].reshape(r, s)[int(objective.constant_first) :]
         ridge = 0.5 * objective.alpha * float(np.sum(varying**2))
-        objective_here = abs(objective.evaluate(z, objective.widest).primal)
-        return min(tol, ridge / objective_here) if objective_here > 0.0 else tol
+        primal = abs(objective.evaluate(z, objective.widest).primal)
+        # single precision reaches no smaller gap
+        return min(tol, max(3e-6, ridge / primal)) if primal > 0.0 else tol
 
     def unmerged(self) -> tuple[HeldOut, HostArray] | None:
         """Return the same with a row for each copy, and the row of the problem that it is a copy of.
 
-        None if that makes many rows of few.
+        None if there would be many more rows.
         """
         copies = np.maximum(np.round(self.copies), 1.0)
-        if np.sum(copies) > max(copies.size, ROWS_FOR_ONE_FOLD):
+        if np.sum(copies) > max(2 * copies.size, ROWS_FOR_ONE_FOLD):
             return None
         rows = np.repeat(np.arange(copies.size), copies.astype(np.intp))
         objective, solution = self.problem.objective, self.solution
@@ -192,24 +194,25 @@ class HeldOut:
         solution = replace(solution, smoothing=solution.smoothing.reordered(rows))
         return replace(self, problem=problem, solution=solution, copies=np.ones(rows.size)), rows
 
-    def _together(self, folds: Folds, tol: float) -> HeldOutFits:
+    def _together(self, folds: Folds, tol: float, *, whole: bool) -> HeldOutFits:
         """Solve the fits without each fold together, in single precision with common eigenvectors."""
         problem, objective = self.problem, self.problem.objective
-        tell(Stage(f"held-out fits without each of {folds.count} folds"))
         if self.verbose:
             print(f"calibration: fits without each of {folds.count} folds", file=sys.stderr, flush=True)
         try:
+            tell(Stage(f"held-out fits without each of {folds.count} folds"))
             # a solution that time cuts off near its start would have seen the fold
             with one_blas_thread(), within(Budget()):
                 single = isinstance(objective.rows, np.ndarray)
-                joint = JointFits.of(problem, folds.and_whole(), single=single, leading=True)
-                *fields, whole = joint.started(self.solution).solved(objective.alpha, tol, every=20).fields()
+                joint = JointFits.of(problem, folds.and_whole() if whole else folds, single=single, leading=True)
+                fields = joint.started(self.solution).solved(objective.alpha, tol, every=20).fields()
         except KeyboardInterrupt as interrupt:
             current_budget().ended_by(interrupt)
             tell(CutShort("interrupted: calibrated without held-out rows"))
             return self._itself(to_host(objective.sample_weight).astype(np.float64))
         omega = to_host(objective.sample_weight).astype(np.float64)[folds.rows]
-        return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)), whole)
+        count = self.count * float(np.sum(omega))
+        return HeldOutFits.of(problem, folds, fields[: folds.count], count, fields[-1] if whole else None)
 
 
 @final

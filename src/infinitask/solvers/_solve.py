@@ -55,7 +55,7 @@ LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
 for λ relative to the mean of k(x, x) and to the scale of y."""
 
 FEW_UNKNOWNS = 1_000
-"""Newton steps are cheap up to this number of unknowns, and no other engine is faster."""
+"""Newton steps are cheap up to this number of unknowns, and splitting for a small λ is not faster."""
 
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck if this number of evaluations did not halve the optimisation error."""
@@ -189,7 +189,8 @@ def solve(
     objective : Objective
         An objective with rows in parts needs a ``basis`` and uses L-BFGS.
     solver : {"auto", "lbfgs", "newton"}
-        "auto" starts with L-BFGS and lets Newton finish if L-BFGS is slow; it starts with splitting if λ is small.
+        "auto" starts with L-BFGS and lets Newton finish if L-BFGS is slow; it starts with splitting if λ is small, or
+        if targets have two values.
     tol : float
         Between 1e-9 and 1e-6 the solver aims at a hundredth of it on small problems, where that is cheap.
     max_iter : int

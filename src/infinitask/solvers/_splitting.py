@@ -231,6 +231,7 @@ class Splitting:
             lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
             if leading:
                 kept = kept & (e > dominated(to_host(e), float(columns.f[-1]), objective.alpha))
+            kept[-1] = True  # the largest one, also if all are 0
             e, V = e[kept], V[:, kept]
         else:
             e, V = known

@@ -55,7 +55,7 @@ class CostTask(Task):
         targets = fit.problem.objective.integrals[0].targets
         assert targets is not None
         positive = to_host(targets)[:, 0] > 0.0
-        fits = held_out.stratified(positive.astype(np.intp), 3.0 * ROUGH_GAP)
+        fits = held_out.stratified(positive.astype(np.intp), 3.0 * ROUGH_GAP, whole=True)
         return decision_shift(held_out, fits, self.measure, positive)
 
     def uncalibrated(self) -> Self:

@@ -99,7 +99,7 @@ class LevelSetTask(Task):
         left_out = leave_one_out(held_out.problem, held_out.solution, held_out.copies)
         if left_out is not None:
             return left_out_quantiles(held_out, left_out, self.measure)
-        return held_out_quantiles(held_out, held_out.fits(HELD_OUT_GAP), self.measure)
+        return held_out_quantiles(held_out, held_out.fits(max(held_out.tol, HELD_OUT_GAP)), self.measure)
 
     def uncalibrated(self) -> Self:
         """Return the same task without calibration and order."""

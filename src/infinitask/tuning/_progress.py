@@ -215,7 +215,7 @@ class Progress:
         tell(Trying(count, total, kernel))
 
     def visited(self, count: int, total: int, ridges: int) -> None:
-        """A number of λ of a kernel are tried; most paths have three to six."""
+        """Report how many λ of a kernel have been tried; most paths have three to six."""
         self.forecast.done((count - 0.7**ridges) / total)
 
     def tried(
