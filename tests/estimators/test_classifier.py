@@ -87,6 +87,20 @@ def test_more_classes_one_against_the_rest() -> None:
     assert OneVsRestClassifier(InfiniteCostSensitiveClassifier(n_nodes=6)).fit(X, y).score(X, y) > 0.95
 
 
+def test_costs_that_differ_by_a_factor_of_three_hundred() -> None:
+    """Equally spaced trade-offs end at 1/512: probabilities and decisions are told apart beyond it too."""
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(2_000, 2)), rng.normal(size=(4_000, 2))
+    p, p_new = (1.0 / (1.0 + np.exp(3.0 - 6.0 * part[:, 0])) for part in (X, X_new))
+    y, y_new = rng.uniform(size=2_000) < p, rng.uniform(size=4_000) < p_new
+    model = InfiniteCostSensitiveClassifier(n_nodes=16).fit(X, y)
+    assert 1.0 / 2_002.0 <= np.min(model.predict_proba(X_new)) < 0.003
+    alarm = model.predict(X_new, model.theta_from_costs(300.0, 1.0))
+    cost = np.mean(300.0 * (y_new & ~alarm) + (~y_new & alarm))
+    assert np.mean(alarm) < 0.95
+    assert cost < 0.9 * np.mean(~y_new)  # that of an alarm for every row
+
+
 def test_exchanging_the_classes_exchanges_the_costs(moons: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = moons
     theta = np.array([-0.8, 0.0, 0.5])

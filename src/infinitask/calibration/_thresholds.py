@@ -26,6 +26,10 @@ THRESHOLD_LEVELS = 513
 """The number of equally spaced levels of a shift, besides the nodes. Equal rows leave a set together, at a level known
 up to the distance of two levels."""
 
+EXTREME_TRADE_OFFS = np.outer((-1.0, 1.0), np.tanh(0.5 * np.linspace(np.log(256.0), np.log(1e5), 64))).ravel()
+"""Trade-offs of costs that differ by factors of 256 to 100 000, between which equally spaced levels would be too far
+apart."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -47,12 +51,14 @@ class Shift:
         return np.interp(theta, self.levels, self.values)
 
 
-def threshold_levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
-    """The levels of a shift, (k,)."""
+def threshold_levels(problem: Problem, field: Field, measure: Measure, also: HostArray | None = None) -> HostArray:
+    """The levels of a shift, (k,), and those of ``also`` in Θ."""
     levels = problem.quadrature.nodes[:, 0]
     if measure.atoms() is None and not field.knows_nodes_only:
         low, high = (float(np.ravel(end)[0]) for end in measure.support)
         levels = np.append(levels, np.linspace(low, high, THRESHOLD_LEVELS))
+        if also is not None:
+            levels = np.append(levels, also[(low <= also) & (also <= high)])
     return np.unique(levels)
 
 
@@ -183,7 +189,8 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
         The class of each row of the problem.
     """
     problem, field, omega = held_out.problem, held_out.field, fits.omega
-    levels, nodes = threshold_levels(problem, field, measure), np.unique(problem.quadrature.nodes[:, 0])
+    levels = threshold_levels(problem, field, measure, EXTREME_TRADE_OFFS)
+    nodes = np.unique(problem.quadrature.nodes[:, 0])
     h = fits.on_scale_of(field, nodes)
     p = np.clip(0.5 * (1.0 - levels), 1e-12, 1.0 - 1e-12)
     # a decision that never flips gets a value far beyond the largest |h|

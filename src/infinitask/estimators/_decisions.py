@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
 from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
+from infinitask.calibration._thresholds import EXTREME_TRADE_OFFS
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._many_classes import (
     check_one_type,
@@ -32,9 +33,6 @@ from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurv
 
 TRADE_OFFS = 257
 """Equally spaced trade-offs at which probabilities and curves over Θ are computed."""
-
-END_RATIOS = np.geomspace(256.0, 1e5, 64)
-"""Further ratios of costs at which errors are counted, because they matter for a rare class."""
 
 
 class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
@@ -106,7 +104,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         if theta is not None or per_sample or np.ndim(default) > 0:
             return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
         positive = self._values(X, default, "theta") > 0.0
-        levels = self._levels(TRADE_OFFS)
+        levels = self._trade_offs()
         score = np.concatenate([flip_score(levels, h) for h in self._at_levels(self._inputs(X), levels)])
         return on_side(default + score, positive, centre=0.0)
 
@@ -206,12 +204,20 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """
         if self._has_several_classes():
             return probabilities(self, X)
-        levels = self._levels(TRADE_OFFS)
+        levels = self._trade_offs()
         blocks = self._at_levels(self._inputs(X), levels)
         p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for h in blocks])
         if 0.0 in levels if self.field_.knows_nodes_only else levels[0] <= 0.0 <= levels[-1]:
             p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
         return np.column_stack([1.0 - p, p])
+
+    def _trade_offs(self, also: tuple[float, ...] = ()) -> HostArray:
+        """Equally spaced trade-offs, extreme ones and ``also``; the nodes if the model is defined only there."""
+        levels = self._levels(TRADE_OFFS)
+        if self.field_.knows_nodes_only:
+            return levels
+        more = np.append(EXTREME_TRADE_OFFS, also)
+        return np.union1d(levels, more[(levels[0] <= more) & (more <= levels[-1])])
 
     def _default_theta(self) -> Any:
         """The trade-off predicted by default; None in the constructor: the node closest to 0."""
@@ -352,9 +358,5 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         if unknown.size:
             raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {self.classes_.tolist()}.")
         weight = weights_of(sample_weight, y)
-        levels = self._levels(TRADE_OFFS)
-        if not self.field_.knows_nodes_only:
-            ends = (END_RATIOS - 1.0) / (END_RATIOS + 1.0)
-            more = np.concatenate([ends, -ends, np.asarray(also, dtype=np.float64)])
-            levels = np.union1d(levels, more[(levels[0] <= more) & (more <= levels[-1])])
+        levels = self._trade_offs(also)
         return Confusion.count(levels, self._at_levels(self._inputs(X), levels), y == self.classes_[1], weight)

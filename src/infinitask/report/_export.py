@@ -13,7 +13,6 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.calibration._levels import Levels
-from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, PrecomputedMap
 from infinitask.features._task import NodeMap, TaskMap
 from infinitask.field import Field
@@ -183,7 +182,7 @@ def decisions(model: Any) -> Exported:
             f"The model has {model.classes_.size} classes; a page is made for decisions between two. Ask the model "
             "itself: predict(X, theta) with a cost for each class, and predict_proba(X)."
         )
-    levels = model._levels(TRADE_OFFS)
+    levels = model._trade_offs()
     return {
         "field": field(model.field_, levels),
         "support": list(model._ends()),
