@@ -40,7 +40,7 @@ def fit_of(kind: str, tol: float) -> Fit:
 
 
 def losses(kind: str, seeds: int, tables: Sequence[str]) -> Table:
-    """Losses and seconds of all tables; those that are not installed are left out."""
+    """Losses and seconds of all tables; those that are not installed are skipped."""
     found: Table = {tol: [] for tol in TOLERANCES}
     score = MODELS[kind][1]
     for name in tables:
